@@ -29,8 +29,8 @@ SETTINGS = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), r
 @pytest.mark.parametrize(
     ("settings", "command"),
     [
-        (SETTINGS[0], "rocwheel repair {wheel} --dest-dir {dest_dir}"),
-        (SETTINGS[1], "rocwheel repair {wheel} --dest-dir {dest_dir} && rocwheel audit {dest_dir}"),
+        (SETTINGS[0], "rocwheel repair {wheel} --output {dest_dir}"),
+        (SETTINGS[1], "rocwheel repair {wheel} --output {dest_dir} && rocwheel audit {dest_dir}"),
     ],
     ids=["repair", "repair and audit"],
 )
@@ -60,7 +60,7 @@ def test_auditwheel_goes_first_where_it_copies_other_libraries(tmp_path: Path) -
     options = _read(tmp_path, SETTINGS[2])
     assert options.repair_command == (
         "auditwheel repair --exclude 'libamdhip64.so.*' --exclude 'librocblas.so.*' -w /tmp/copied {wheel} && "
-        "rocwheel repair /tmp/copied/*.whl --dest-dir {dest_dir}"
+        "rocwheel repair /tmp/copied/*.whl --output {dest_dir}"
     )
 
 

@@ -41,7 +41,7 @@ def test_what_is_missing_in_most_files_comes_first() -> None:
 
 def test_where_a_host_may_have_a_library_is_left_out_of_a_line_on_several_files() -> None:
     found = [
-        missing("a.so", "libx.so.1", f"{NOTHING} (only a host that has it in /opt/a finds it)"),
+        missing("a.so", "libx.so.1", f"{NOTHING} (the file finds the library only on hosts that have it in /opt/a)"),
         missing("b.so", "libx.so.1", f"loads c.so, which {NOTHING}"),
     ]
     assert lines(*found) == ["2 files need libx.so.1, which nothing provides"]

@@ -84,7 +84,8 @@ def test_files_that_use_hip_without_needing_it_are_reported() -> None:
     found = {Path(f.file).name: f.found for f in findings(jax_wheel(PLUGIN_60)) if f.rule == "undefined-symbol"}
     assert found.keys() == UNDERLINKED[PLUGIN_60]
     assert found["_hybrid.so"] == (
-        "has 3 undefined symbols that nothing it loads defines: hipGetErrorString, hipMemcpyAsync, hipStreamSynchronize"
+        "has 3 undefined symbols that no loaded library defines: "
+        "hipGetErrorString, hipMemcpyAsync, hipStreamSynchronize"
     )
 
 

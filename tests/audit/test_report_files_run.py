@@ -54,19 +54,19 @@ def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (None, "can't be read (No such file or directory). Use --update-baseline to make one."),
+        (None, "can't be read (No such file or directory). Create one with --update-baseline."),
         (
             "{}",
             (
                 "is not a baseline (Object missing required field `schema`). "
-                "Use --update-baseline to make one in another file."
+                "Use --update-baseline to create one in another file."
             ),
         ),
         (
             '{"schema": "rocwheel.audit-baseline/3", "findings": []}',
             (
-                "is a baseline of schema 'rocwheel.audit-baseline/3'; expected rocwheel.audit-baseline/4. "
-                "Use --update-baseline to make a new one."
+                "is a baseline with schema 'rocwheel.audit-baseline/3'; expected rocwheel.audit-baseline/4. "
+                "Use --update-baseline to create a new one."
             ),
         ),
     ],
@@ -86,7 +86,7 @@ def test_what_is_audited_is_never_written_over(run: Run, bad_wheel: Path, option
     before = bad_wheel.read_bytes()
     done = run("audit", bad_wheel, *options, bad_wheel)
     assert (done.status, bad_wheel.read_bytes() == before) == (2, True)
-    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
+    assert "is one of the audited files; expected another file to write to" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
@@ -108,7 +108,7 @@ def test_no_file_of_what_is_audited_is_written_over(
     }
     done = run("audit", audited[place], *options, target)
     assert (done.status, target.read_bytes() == before) == (2, True)
-    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
+    assert "is one of the audited files; expected another file to write to" in " ".join(done.stderr.split())
 
 
 def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_the_settings_of_an_audit_are_never_written_over(
     link = path.with_name("link")
     link.symlink_to(path)
     for target in (path, link):
-        found = "is the file with the settings of this audit; expected another file to write to"
+        found = "is the settings file of this audit; expected another file to write to"
         assert run("audit", bad_wheel, *config, *options, target) == (2, "", f"error: {target}: {found}\n")
     assert (path.read_text(), link.is_symlink()) == ("[tool.rocwheel.audit]\n", True)
 

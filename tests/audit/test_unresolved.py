@@ -69,8 +69,8 @@ def test_folders_of_an_assumed_sdk_are_named_where_no_package_has_the_library() 
     ("run_path", "hint"),
     [
         ("$ORIGIN:$ORIGIN/lib", ""),
-        ("$ORIGIN:/opt/rocm/lib", " (only a host that has it in /opt/rocm/lib finds it)"),
-        ("/a:/b:/c:/d:/e", " (only a host that has it in /a, /b, /c or 2 more folders finds it)"),
+        ("$ORIGIN:/opt/rocm/lib", " (the file finds the library only on hosts that have it in /opt/rocm/lib)"),
+        ("/a:/b:/c:/d:/e", " (the file finds the library only on hosts that have it in /a, /b, /c or 2 more folders)"),
     ],
     ids=["none", "one", "many"],
 )
@@ -90,7 +90,7 @@ def test_what_required_packages_would_have_is_one_line_for_each() -> None:
     (finding,) = find(one(*files, owner=package(requires=NVIDIA)), select=(RULE,))
     need = "2 files need 2 libraries: libcublas.so.12, libcublasLt.so.12"
     assert finding.file == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
-    assert finding.found == f"requires nvidia-cublas-cu12, not given, for which {need}"
+    assert finding.found == f"requires nvidia-cublas-cu12, which isn't given and from which {need}"
     assert (finding.remedy, finding.severity.value) == ("Give it with --with, or use --with-requirements.", "warning")
 
 
@@ -119,7 +119,7 @@ def test_a_library_belongs_to_the_package_that_run_path_or_name_lead_to(
     audited = one(library("demo/a.so", name, runpath=run_path), owner=package(requires=required))
     (finding,) = find(audited, select=(RULE,))
     assert finding.found.startswith(
-        f"requires {packages}, not given" if packages else f"needs {name}, which no given package has"
+        f"requires {packages}, which isn't given" if packages else f"needs {name}, which no given package has"
     )
 
 
@@ -149,7 +149,9 @@ def test_what_another_package_of_the_same_sdk_has_in_its_own_version_belongs_to_
     user = library("_rocm_sdk_libraries/lib/librocsolver.so.0", "librocm-openblas.so.0.3")
     owner = package("rocm-sdk-libraries", requires=("rocm-sdk-core==7.0",))
     (finding,) = find(one(user, owner=owner), select=(RULE,))
-    expected = "requires rocm-sdk-core, not given, for which 1 file needs 1 library: librocm-openblas.so.0.3"
+    expected = (
+        "requires rocm-sdk-core, which isn't given and from which 1 file needs 1 library: librocm-openblas.so.0.3"
+    )
     assert (finding.found, finding.remedy) == (expected, "Give it with --with, or use --with-requirements.")
 
 
@@ -166,7 +168,10 @@ def test_what_a_context_package_requires_is_missed_by_the_package_that_loads_its
     (finding,) = find(lacking_torch(), select=(RULE,))
     assert (finding.file, finding.distribution) == ("demo-1.0-py3-none-manylinux_2_17_x86_64.whl", "demo")
     need = "1 file needs 1 library: libcublas.so.12"
-    assert finding.found == f"loads files of torch, which requires nvidia-cublas-cu12, not given, for which {need}"
+    assert (
+        finding.found
+        == f"loads files of torch, which requires nvidia-cublas-cu12, which isn't given and from which {need}"
+    )
 
 
 def test_a_finding_at_an_ignored_file_is_told_of_the_next_that_has_it() -> None:

@@ -220,7 +220,7 @@ def test_a_pattern_that_fits_no_rule_is_refused(run: Run, bad_wheel: Path) -> No
     assert finished.status == 2
     assert finished.stderr == (
         "error: audit rules: 'runpath-*' matches no rule; expected a rule such as run-path-tag, run-path-dead, "
-        "run-path-mixed. 'rocwheel audit --rules' lists them.\n"
+        "run-path-mixed. To list the rules, run 'rocwheel audit --rules'.\n"
     )
 
 
@@ -233,7 +233,7 @@ def test_a_wrong_pattern_of_rules_is_reported_before_anything_is_read(run: Run) 
         2,
         (
             "error: audit rules: 'zzz' matches no rule; expected the name of a rule, or a pattern of names. "
-            "'rocwheel audit --rules' lists them.\n"
+            "To list the rules, run 'rocwheel audit --rules'.\n"
         ),
     )
 

@@ -1,1 +1,1 @@
-"""What is wrong with finished packages: rules, findings, settings, baselines, SARIF."""
+"""Finds problems in finished packages: rules, findings, settings, baselines, SARIF."""

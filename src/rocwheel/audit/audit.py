@@ -1,4 +1,4 @@
-"""The audit: every selected rule over one tree, with known findings set apart."""
+"""Checks every selected rule in a tree, and counts known findings separately."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ORDER = {severity: index for index, severity in enumerate(Severity)}
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """The outcome of an audit; ``known`` counts the findings that the baseline holds.
+    """The outcome of an audit; ``known`` counts the findings in the baseline.
 
-    ``idle_patterns`` are those of paths in the settings that fit no file, each with its setting.
+    ``idle_patterns`` are the path patterns in the settings that match no file, each with its setting.
     """
 
     files: int
@@ -40,14 +40,14 @@ class AuditReport(msgspec.Struct, frozen=True):
 
     @property
     def errors(self) -> int:
-        """How many findings make the audit fail."""
+        """The number of findings that make the audit fail."""
         return sum(finding.severity is Severity.ERROR for finding in self.findings)
 
 
 def audit(environments: Environments, settings: AuditSettings, baseline: Collection[str] = ()) -> AuditReport:
-    """Check each environment; findings whose fingerprint is in ``baseline`` are counted as known.
+    """Check each environment. Findings whose fingerprint is in ``baseline`` count as known.
 
-    Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
+    Raises `InputError` for patterns in ``select``, ``ignore``, and ``per-file-ignore`` that match no rule.
     """
     subjects = (Subject(environment, settings) for environment in environments.each)
     found = dict.fromkeys(finding for subject in subjects for finding in check(subject))
@@ -69,7 +69,7 @@ def audit(environments: Environments, settings: AuditSettings, baseline: Collect
 def check(subject: Subject) -> tuple[Finding, ...]:
     """Return the findings of one environment, each once, errors first.
 
-    Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
+    Raises `InputError` for patterns in ``select``, ``ignore``, and ``per-file-ignore`` that match no rule.
     """
     check_patterns(subject.settings)
     rules = _checked_rules(subject.settings)
@@ -96,7 +96,7 @@ def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
 
 def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | None, tree: Tree) -> Finding:
     name = owner.name if owner else ""
-    # Whoever reads the finding knows the URL, not the file that stands for it here, which has another name each time.
+    # People know the URL. The temporary file for it has a different name each time.
     facts = tuple(map(shown, evidence.facts))
     lasting = fingerprint(rule.name, name, _unversioned(path, tree), (_unversioned(fact, tree) for fact in facts))
     remedy = shown(evidence.remedy or rule.remedy)
@@ -105,7 +105,7 @@ def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | No
 
 
 def _unversioned(text: str, tree: Tree) -> str:
-    """Return a text that names wheels and metadata folders by their distributions' names, without versions."""
+    """Return a text in which the names of wheels and metadata folders have no versions."""
     for owner in tree.distributions:
         if owner.dist_info:
             text = text.replace(owner.label, owner.name).replace(owner.dist_info, f"{owner.name}.dist-info")
@@ -113,7 +113,7 @@ def _unversioned(text: str, tree: Tree) -> str:
 
 
 def check_patterns(settings: AuditSettings) -> None:
-    """Raise `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule."""
+    """Raise `InputError` for patterns in ``select``, ``ignore``, and ``per-file-ignore`` that match no rule."""
     names = [rule.name for rule in ALL_RULES]
     at_files = (pattern for patterns in settings.per_file_ignore.values() for pattern in patterns)
     for pattern in (*settings.select, *settings.ignore, *at_files):
@@ -125,4 +125,4 @@ def check_patterns(settings: AuditSettings) -> None:
                 f"a rule such as {', '.join(nearest)}" if nearest else "the name of a rule, or a pattern of names"
             )
             msg = "audit rules"
-            raise InputError(msg, found, expected=expected, remedy="'rocwheel audit --rules' lists them.")
+            raise InputError(msg, found, expected=expected, remedy="To list the rules, run 'rocwheel audit --rules'.")

@@ -1,10 +1,9 @@
-"""Where each DLL comes from that files of Windows import: a model of the loader as Python and ``rocm_sdk`` set it up.
+"""Finds the source of each DLL that Windows files import, as the loader does when Python and ``rocm_sdk`` set it up.
 
 Python loads extension modules, and DLLs by their full path, with ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS`` and
-``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``: Windows then looks into the folder of the DLL, into folders that were added with
-``os.add_dll_directory``, and into System32, but not into ``PATH``. A program finds DLLs in its own folder and in
-System32 first. What is loaded already serves everybody who asks for its base name (Microsoft Learn, "Dynamic-link
-library search order").
+``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``. Windows then searches the folder of the DLL, folders from
+``os.add_dll_directory``, and System32, but not ``PATH``. A program first searches its own folder and System32. A loaded
+DLL satisfies every request for its base name (Microsoft Learn, "Dynamic-link library search order").
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 _SDK_FOLDER = "_rocm_sdk_*/bin"
 _PREFIX_FOLDER = "bin"
 _ADDS_FOLDERS = frozenset({"add_dll_directory", "rocm_sdk"})
-"""Names of which one stands in a Python source that tells the loader of folders, or has ``rocm_sdk`` do so."""
+"""Names in a Python source that show that it adds folders to the loader's search, directly or with ``rocm_sdk``."""
 
 
 class DllPlace(enum.Enum):
@@ -42,17 +41,17 @@ class DllPlace(enum.Enum):
     OWN = enum.auto()
     """In the folder of the file that imports it."""
     ADDED = enum.auto()
-    """In a folder that a package adds, or in memory, since a source of a package names it."""
+    """In a folder that a package adds, or in memory because a source of a package names the DLL."""
     SYSTEM = enum.auto()
-    """Windows, Visual C++ or Python brings it; the use has the kind."""
+    """Part of Windows, Visual C++, or Python. The use has the kind."""
     DRIVER = enum.auto()
-    """In System32, if AMD's driver is there; the use has the one of a package that is meant, if there is one."""
+    """In System32, if AMD's driver is installed. The use has the package's DLL of that name, if there is one."""
     ASSUMED = enum.auto()
-    """In a package of ROCm's that is not given, but taken to come."""
+    """In a ROCm package that isn't given, but that the audit assumes."""
     OUT_OF_REACH = enum.auto()
-    """In a package, where the loader doesn't look."""
+    """In a package, but in a folder that the loader doesn't search."""
     DAMAGED = enum.auto()
-    """In a package, whose file of that name can't be read: that is a finding of its own."""
+    """In a package, but the DLL can't be read, which is a separate finding."""
     NOWHERE = enum.auto()
 
 
@@ -64,23 +63,23 @@ class LoadTime(enum.Enum):
     DELAYED = enum.auto()
     """When one of its functions is first called."""
     OPENED = enum.auto()
-    """By name, as the settings say (``dlopen``)."""
+    """By name, as the ``dlopen`` setting says."""
 
 
 class DllUse(msgspec.Struct, frozen=True):
-    """A DLL that a file imports, under the name in its import table, and where Windows finds it."""
+    """A DLL that a file imports, under the name in its import table, and the place where Windows finds it."""
 
     user: InstalledFile
     name: str
     when: LoadTime
     where: DllPlace
     provider: InstalledFile | None = None
-    """The DLL of the tree that is found or meant; where there is none of the machine, one of another."""
+    """The matching DLL in the tree. If no DLL for the file's machine matches, it is a DLL for another machine."""
     kind: DllKind | None = None
 
 
 def find_dll_uses(windows: WindowsFiles, tree: Tree, settings: AuditSettings) -> tuple[DllUse, ...]:
-    """Return every import of every audited file, in the order of their tables; none in a tree for another system."""
+    """Return every import of every audited file, in the order of their tables; empty in a tree for another system."""
     finder = _Finder(windows, tree, settings)
     return tuple(use for file, report in windows.audited for use in finder.uses_of(file, report))
 
@@ -117,22 +116,22 @@ class _Finder:
             return DllPlace.SYSTEM, None
         if not fitting and (excused := self._excuse(name)):
             return excused, None
-        # The loader comes to System32 last.
+        # The loader searches System32 last.
         missing = DllPlace.OUT_OF_REACH if fitting else DllPlace.NOWHERE
         return DllPlace.DRIVER if kind is DllKind.DRIVER else missing, next(iter(fitting or named), None)
 
     def _excuse(self, name: str) -> DllPlace | None:
-        """Return why a DLL that no file can be read as is not missing; none if it is."""
+        """Return why a DLL without a readable file is not missing, or `None` if the DLL is missing."""
         if self._windows.is_damaged(name):
             return DllPlace.DAMAGED
         return DllPlace.ASSUMED if self._assumed(name) else None
 
     def _is_allowed(self, name: str) -> bool:
-        """Return whether the settings say that every target system has a DLL."""
+        """Return whether the settings list a DLL as part of every target system."""
         return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self._settings.system_libraries)
 
     def _assumed(self, name: str) -> SdkDlls | None:
-        """Return the package of ROCm's that has a DLL and is not given, but taken to be installed as well."""
+        """Return the ROCm package that has a DLL, isn't given, and is assumed; otherwise `None`."""
         found = find_sdk_dll(name)
         closed = self._settings.closed
         is_closed = self._tree.is_installed if closed is None else closed
@@ -140,7 +139,7 @@ class _Finder:
         return None if is_closed or found is None or found.distribution in given else found
 
     def _is_added(self, dll: InstalledFile, user: InstalledFile) -> bool:
-        """Return whether a package tells the loader of a DLL's folder, or names the DLL, before it loads ``user``.
+        """Return whether a package adds a DLL's folder to the search, or names the DLL, before it loads ``user``.
 
         A source that names the DLL opens it by its path: ``WinDLL(os.path.join(libs, "demo.dll"))``.
         """
@@ -158,7 +157,7 @@ class _Finder:
         return owner is not None and is_sdk_package(owner.name)
 
     def _loaders_of(self, user: InstalledFile) -> frozenset[str]:
-        """Return the sources of a file's distribution and of all that it requires: they are imported before."""
+        """Return the sources of a file's distribution and of its requirements, which Python imports before the file."""
         if user.distribution not in self._loaders:
             owner = self._tree.owners.get(user.distribution)
             names = required_distributions(self._tree, owner) if owner else frozenset()
@@ -168,12 +167,12 @@ class _Finder:
 
     @cached_property
     def _adding(self) -> frozenset[str]:
-        """The sources of distributions that have a Python source which adds folders; which ones is not known."""
+        """The sources of distributions with a Python source that adds folders. The audit doesn't know which folders."""
         return frozenset(file.distribution for file in self._tree.files if file.mentions & _ADDS_FOLDERS)
 
     @cached_property
     def _naming(self) -> dict[str, frozenset[str]]:
-        """The sources of distributions that have a Python source which names a DLL, by the name in lower case."""
+        """Maps each DLL name in lower case to the sources of distributions with a Python source that names the DLL."""
         found: dict[str, set[str]] = defaultdict(set)
         for file in self._tree.files:
             for name in file.mentions:

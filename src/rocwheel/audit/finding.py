@@ -1,4 +1,4 @@
-"""What a check finds: a rule that is broken, where, by what evidence, and how to repair it."""
+"""A finding: the broken rule, the file, the evidence, and the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Severity(str, enum.Enum):
-    """How much a finding weighs: an error makes the audit fail."""
+    """The weight of a finding. An error makes the audit fail."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,10 +22,11 @@ class Severity(str, enum.Enum):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One breach of a rule: the file (or distribution), what was found, and the remedy if it isn't the rule's.
+    """One breach of a rule: the file or distribution, the text, and a remedy if the rule's remedy doesn't fit.
 
-    ``found`` completes a sentence that begins with the file. ``facts`` are what sets this breach apart from others of
-    the rule in this file, such as the name of a library: data rather than words, and no version of another package.
+    ``found`` completes a sentence that begins with the file. ``facts`` tell this breach apart from other breaches of
+    the rule in the same file, for example with the name of a library. Facts are data rather than prose, and contain no
+    version of another package.
     """
 
     file: str
@@ -33,11 +34,11 @@ class Evidence(msgspec.Struct, frozen=True):
     remedy: str = ""
     facts: tuple[str, ...] = ()
     severity: Severity | None = None
-    """How much this breach weighs, if not as much as the rule says."""
+    """The severity of this breach, if it differs from the rule's."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its stable name, what it demands, how to repair a breach, and the function that finds breaches."""
+    """A rule: its stable name, its demand, the remedy for a breach, and the function that finds breaches."""
 
     name: str
     severity: Severity
@@ -47,7 +48,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A breach of a rule, as it is reported."""
+    """A breach of a rule, as the audit reports it."""
 
     rule: str
     severity: Severity
@@ -56,21 +57,21 @@ class Finding(msgspec.Struct, frozen=True):
     found: str
     remedy: str
     distribution: str = ""
-    """The name of the distribution; empty for a file that none owns."""
+    """The name of the distribution; empty for a file that belongs to no distribution."""
     path: str = ""
     """The file's path in site-packages; empty for a distribution as a whole."""
     fingerprint: str = ""
-    """What stays the same from run to run, from machine to machine and from version to version (`fingerprint`)."""
+    """A hash that stays the same across runs, machines, and package versions (`fingerprint`)."""
     facts: tuple[str, ...] = ()
-    """The evidence's: what ``found`` says, as data."""
+    """The facts of the evidence: the details of ``found`` as data."""
 
 
 def fingerprint(rule: str, distribution: str, path: str, facts: Iterable[str]) -> str:
-    """Return 32 hexadecimal digits for a breach; the arguments must contain no version and no path on a disk."""
+    """Return 32 hexadecimal digits for a breach. The arguments must contain no version and no path on a disk."""
     joined = "\0".join([rule, distribution, path, *facts])
     return hashlib.sha256(joined.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def as_unicode(text: str) -> str:
-    r"""Return a text with those bytes of file names that are not UTF-8 as ``\xNN``, as JSON can hold it."""
+    r"""Return a text for JSON, with ``\xNN`` for each byte of a file name that is not UTF-8."""
     return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

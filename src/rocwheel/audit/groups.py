@@ -1,4 +1,4 @@
-"""Findings as people read them: those of one rule that say the same thing of many files are one line."""
+"""Groups findings for people: findings of one rule that say the same about many files become one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Line(msgspec.Struct, frozen=True):
-    """What one finding says, or what several findings say of their files."""
+    """The text of one finding, or of several findings that say the same about their files."""
 
     text: str
     findings: tuple[Finding, ...]
@@ -26,7 +26,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """The lines on one rule that have one severity and one remedy, those on the most files first."""
+    """The lines for one rule, severity, and remedy. Lines for the most files come first."""
 
     severity: Severity
     rule: str
@@ -35,7 +35,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def group_findings(findings: Iterable[Finding]) -> list[Group]:
-    """Return findings in groups: errors first, and the rules of one severity by their names."""
+    """Return findings in groups: errors first, and then by the name of the rule."""
     by_rule: dict[tuple[Severity, str], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_rule[finding.severity, finding.rule].append(finding)
@@ -45,7 +45,7 @@ def group_findings(findings: Iterable[Finding]) -> list[Group]:
 
 
 _MOST_REMEDIES = 3
-"""Lines on one rule with more remedies than these get the remedy of the rule."""
+"""If the lines for a rule have more remedies than this, they get the remedy of the rule."""
 
 
 def _groups(severity: Severity, rule: str, findings: Iterable[Finding]) -> list[Group]:
@@ -80,11 +80,11 @@ _ON_FOLDERS = {
     "run-path-repeated": "name folders more than once, such as {}",
     "run-path-wrong-depth": "have entries that assume another depth, such as {}",
 }
-"""Rules on run paths, and what is said of files that name many folders. The first fact is such a folder."""
+"""Rules about run paths, with the text for files that name many folders. The first fact is such a folder."""
 
 
 def _subject(finding: Finding) -> str:
-    """Return what findings have in common that are one line."""
+    """Return the key that findings of one line have in common."""
     is_on_library = finding.rule in _ON_LIBRARIES and finding.path
     return finding.facts[0] if is_on_library and finding.facts else finding.found
 
@@ -111,7 +111,7 @@ def _sentence(who: str, found: str) -> str:
 
 
 _THROUGH = re.compile(r"^loads \S+, which ")
-_HOSTS = re.compile(r" \(only a host that has it in .* finds it\)")
+_HOSTS = re.compile(r" \(the file finds the library only on hosts that have it in .*\)")
 
 
 def _shortened(found: str) -> str:
@@ -119,7 +119,7 @@ def _shortened(found: str) -> str:
 
 
 def _brief(lines: Iterable[Line]) -> Iterable[Line]:
-    """Yield lines; one that explains the same as the line before leaves out what stands behind a semicolon."""
+    """Yield lines. If a line has the same text after the semicolon as the line before, that text is left out."""
     last = ""
     for line in lines:
         text, mark, rest = line.text.partition("; ")
@@ -134,7 +134,7 @@ _OWN = re.compile(r"(?<!but )\bits\b")
 
 
 def in_plural(found: str) -> str:
-    """Return what is said of one file so that it completes a sentence on several files.
+    """Return the text about one file in the form that completes a sentence about several files.
 
     >>> in_plural("needs liba.so, but its run path doesn't lead there")
     "need liba.so, but their run paths don't lead there"

@@ -1,4 +1,4 @@
-"""The files that an audit writes: a baseline of known findings, and SARIF 2.1.0 (OASIS)."""
+"""Reads and writes the files of an audit: a baseline of known findings, and SARIF 2.1.0 (OASIS)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SCHEMAS = "rocwheel.audit-baseline/"
 _SCHEMA = f"{_SCHEMAS}4"
-"""Its number grows when fingerprints change, such as with the facts that they are made of."""
+"""The number increases when fingerprints change, for example because rules report other facts."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -44,28 +44,28 @@ class _Baseline(msgspec.Struct, frozen=True):
 def read_baseline(path: Path) -> frozenset[str]:
     """Return the fingerprints in a baseline.
 
-    Raises `InputError` for a file that is not a baseline, and for a baseline of another version.
+    Raises `InputError` for a file that is not a baseline, and for a baseline with another schema version.
     """
     try:
         baseline = decode_json(read_regular(path), _Baseline)
     except OSError as e:
-        raise read_error(path, e, remedy="Use --update-baseline to make one.") from e
+        raise read_error(path, e, remedy="Create one with --update-baseline.") from e
     except msgspec.DecodeError as e:
         raise InputError(path, f"is not a baseline ({e})", remedy=_remedy(path)) from e
     if baseline.schema != _SCHEMA:
-        found = f"is a baseline of schema {baseline.schema!r}"
+        found = f"is a baseline with schema {baseline.schema!r}"
         raise InputError(path, found, expected=_SCHEMA, remedy=_remedy(path))
     return frozenset(known.fingerprint for known in baseline.findings)
 
 
 def _remedy(path: Path) -> str:
-    return "Use --update-baseline to make " + ("a new one." if is_baseline(path) else "one in another file.")
+    return "Use --update-baseline to create " + ("a new one." if is_baseline(path) else "one in another file.")
 
 
 def is_baseline(path: Path) -> bool:
-    """Return whether a file is empty, or a baseline of any version, even a damaged one.
+    """Return whether a file is empty or a baseline of any version, even a damaged one.
 
-    Raises `InputError` for one that can't be read.
+    Raises `InputError` if the file can't be read.
     """
     try:
         data = read_regular(path)
@@ -75,7 +75,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
-    """Write a baseline of all ``findings``; their rules and texts are there only for people to read."""
+    """Write a baseline of all ``findings``. Only people read the rules and texts in it."""
     known = {
         finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found))
         for finding in findings
@@ -90,7 +90,10 @@ _PAGE = "https://rocwheel.readthedocs.io/audit-rules/"
 
 
 def to_sarif(report: AuditReport) -> dict[str, Any]:
-    """Return one run with the checked rules and a result for each finding; places are URLs, relative URIs, or paths."""
+    """Return one run with the checked rules and a result for each finding.
+
+    Locations are URLs, relative URIs, or paths.
+    """
     rules = [rule for rule in ALL_RULES if rule.name in report.rules]
     index = {rule.name: number for number, rule in enumerate(rules)}
     driver = {
@@ -113,7 +116,7 @@ def to_sarif(report: AuditReport) -> dict[str, Any]:
 
 
 def _split(file: str) -> tuple[str, str]:
-    """Return a wheel and its member, or a path alone: folders may have any name."""
+    """Return a wheel and its member, or only a path, because folders may have any name."""
     stem, mark, member = file.partition(".whl!")
     return (f"{stem}.whl", member) if mark else (file, "")
 
@@ -138,9 +141,10 @@ _MARKS = (b'"schema": "rocwheel.audit-baseline/', b'"name": "rocwheel"')
 
 
 class ReportFiles(msgspec.Struct, frozen=True):
-    """Where to write the new baseline and the findings as SARIF; None for what is not written.
+    """The output paths of the new baseline and the SARIF file, or `None` for a file that is not written.
 
-    Neither may be ``settings``, the file that has the settings of the audit, nor SARIF ``known``, its baseline.
+    Neither may overwrite ``settings``, the settings file of the audit. The SARIF file can't overwrite ``known``, the
+    baseline of the audit.
     """
 
     baseline: Path | None = None
@@ -149,25 +153,25 @@ class ReportFiles(msgspec.Struct, frozen=True):
     known: Path | None = None
 
     def check(self, read: Iterable[str]) -> None:
-        """Raise `InputError` for a file in a folder that doesn't exist, and for one that is itself read.
+        """Raise `InputError` for an output file in a missing folder, and for one that the audit reads.
 
-        ``read`` are the real paths of the audited wheels and folders. A file in an audited folder may be written over
-        only if it is an older report, and a baseline takes the place of nothing but a baseline.
+        ``read`` are the real paths of the audited wheels and folders. In an audited folder, only an older report can be
+        overwritten. A baseline can overwrite only a baseline.
         """
         audited = set(map(Path, read))
         for target in filter(None, (self.sarif, self.baseline)):
             if not _is_folder(target.parent):
                 raise InputError(target, f"would be written to {target.parent}", expected="a folder that exists")
             if not _is_replaceable(target) and not audited.isdisjoint((target.resolve(), *target.resolve().parents)):
-                raise InputError(target, "is itself audited", expected="another file to write to")
-            check_other(target, self.settings, "the file with the settings of this audit")
+                raise InputError(target, "is one of the audited files", expected="another file to write to")
+            check_other(target, self.settings, "the settings file of this audit")
         if self.sarif:
             check_other(self.sarif, self.known, "the baseline of this audit")
         if self.baseline and self.baseline.is_file() and not is_baseline(self.baseline):
             raise InputError(self.baseline, "is not a baseline", expected="a new file, or a baseline to update")
 
     def write(self, report: AuditReport) -> None:
-        """Write the files; raise `WorkError` for one that can't be written."""
+        """Write the files. Raises `WorkError` if a file can't be written."""
         if self.baseline:
             write_baseline(self.baseline, report.findings)
         if self.sarif:
@@ -183,7 +187,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_replaceable(path: Path) -> bool:
-    """Return whether nothing is there, or a file that begins as baselines and SARIF files of rocwheel do."""
+    """Return whether the file is missing, or begins as baselines and SARIF files of rocwheel do."""
     try:
         if not path.is_file():
             return not path.exists()

@@ -1,4 +1,4 @@
-"""What a project says about its audit: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or ``[audit]`` in a recipe."""
+"""The audit settings of a project: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or ``[audit]`` in a recipe."""
 
 from __future__ import annotations
 
@@ -20,54 +20,54 @@ _PYPROJECT = Path("pyproject.toml")
 
 
 class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """The settings of an audit; an unknown one is an error, since it is a misspelling."""
+    """The settings of an audit. An unknown setting is an error, because it is probably a misspelling."""
 
     select: tuple[str, ...] = ()
-    """Rules to check, as patterns such as ``run-path-*``; empty for all."""
+    """Rules to check, as patterns such as ``run-path-*``; empty for all rules."""
     ignore: tuple[str, ...] = ()
-    """Rules to leave out, as patterns."""
+    """Rules to skip, as patterns."""
     per_file_ignore: dict[str, tuple[str, ...]] = {}
-    """Pattern of paths in site-packages to the rules that are not checked there."""
+    """Maps patterns of paths in site-packages to the rules that are not checked there."""
     system_libraries: tuple[str, ...] = ()
-    """More SONAMEs or names of DLLs, as patterns, that every target system has."""
+    """Additional SONAMEs or names of DLLs, as patterns, that every target system has."""
     dll_folders: tuple[str, ...] = ()
-    """Patterns of folders in site-packages that packages for Windows add with ``os.add_dll_directory``."""
+    """Patterns of folders in site-packages that Windows packages add with ``os.add_dll_directory``."""
     site_packages_length: int = 80
-    """Characters that the path of site-packages may have on machines with Windows."""
+    """The number of characters that the path of site-packages may have on Windows machines."""
     dlopen: dict[str, tuple[str, ...]] = {}
-    """Pattern of paths in site-packages to the libraries that those files open by name at run time."""
+    """Maps patterns of paths in site-packages to the libraries that those files open by name at run time."""
     loaded_by: dict[str, tuple[str, ...]] = {}
-    """Pattern of paths in site-packages to what is loaded before those files and shares its symbols with all.
+    """Maps patterns of paths in site-packages to the files that are loaded before and that share their symbols.
 
-    The values are patterns of paths there or of SONAMEs.
+    The values are patterns of paths in site-packages or of SONAMEs.
     """
     expect_runpath: str | None = None
-    """The run path that every shared library has to have, to the letter; programs may have others.
+    """The exact run path that every shared library must have. Programs may have others.
 
-    Libraries that need nothing but the system's, and open none, may do without any.
+    A library may have no run path if it needs only the system's libraries and opens no library by name.
     """
     expect_tag: Literal["rpath", "runpath"] | None = None
-    """The kind of run path that every file has to have."""
+    """The kind of run path that every file must have."""
     cpu_level: CpuLevel = "x86-64"
-    """The processor that it runs on: which subfolders of ``glibc-hwcaps`` the loader takes libraries from."""
+    """The level of the target CPU. The loader searches subfolders of ``glibc-hwcaps`` up to this level."""
     closed: bool | None = None
-    """Whether the given packages are all there is: neither another required package nor an SDK is assumed.
+    """Whether the given packages are complete: the audit assumes neither another required package nor an SDK.
 
-    By default an SDK is assumed, except in an installed environment.
+    By default, the audit assumes an SDK, except in an installed environment.
     """
     baseline: str | None = None
-    """A file of known findings, relative to that of the settings."""
+    """A file of known findings, relative to the folder of the settings file."""
 
     def opened_by(self, path: str) -> tuple[str, ...]:
-        """Return the names that the file at a path in site-packages opens at run time."""
+        """Return the names of the libraries that a file in site-packages opens at run time."""
         return _named(self.dlopen, path)
 
     def loaders_of(self, path: str) -> tuple[str, ...]:
-        """Return what is loaded before the file at a path in site-packages, and has symbols for it."""
+        """Return the files that are loaded before a file in site-packages and that provide symbols for it."""
         return _named(self.loaded_by, path)
 
     def idle_patterns(self, paths: Collection[str]) -> tuple[str, ...]:
-        """Return the patterns of paths that fit none of ``paths``, each with the setting that it is in."""
+        """Return the patterns that match none of ``paths``, each with the name of its setting."""
         tables = {"dlopen": self.dlopen, "loaded-by": self.loaded_by, "per-file-ignore": self.per_file_ignore}
         return tuple(
             f"{setting} {pattern!r}"
@@ -82,7 +82,7 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
         return selected and not _matches(rule, self.ignore)
 
     def is_ignored_at(self, rule: str, path: str) -> bool:
-        """Return whether a rule is left out for the file at a path in site-packages."""
+        """Return whether a rule is ignored for the file at a path in site-packages."""
         found = (rules for pattern, rules in self.per_file_ignore.items() if fnmatchcase(path, pattern))
         return any(_matches(rule, rules) for rules in found)
 
@@ -110,10 +110,11 @@ class _Project(msgspec.Struct, frozen=True):
 
 
 def find_settings(path: Path | None) -> tuple[AuditSettings, Path | None]:
-    """Return the settings in a file, by default in ``pyproject.toml`` of the working folder, and the file.
+    """Return the settings in a file, by default ``pyproject.toml`` in the working folder, and the file.
 
-    Paths in the settings are relative to its folder. Without any file all settings have their defaults. Raises
-    `InputError` for a named file without settings, a file that can't be read, unknown settings and wrong types.
+    Paths in the settings are relative to the folder of that file. Without a file, all settings have their defaults.
+    Raises `InputError` if a named file has no settings, if a file can't be read, and for unknown settings and wrong
+    types.
     """
     found = path or _of_working_folder()
     settings = _load(found) if found else None
@@ -131,7 +132,7 @@ def _of_working_folder() -> Path | None:
 
 
 def _load(path: Path) -> AuditSettings | None:
-    """Return ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; None if it has neither."""
+    """Return ``[audit]`` of a recipe or ``[tool.rocwheel.audit]`` of a file, or `None` if the file has neither."""
     try:
         project = decode_toml(read_regular(path), _Project)
     except OSError as e:

@@ -1,4 +1,4 @@
-"""What rules look at: the tree, the processes that its files start, and the user's expectations."""
+"""The data that rules check: the tree, the processes that its files start, and the user's expectations."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 
 class Process(msgspec.Struct, frozen=True):
-    """What happens when one file is loaded into an otherwise empty process."""
+    """The result of loading one file into an empty process."""
 
     file: InstalledFile
     loader: Loader
     linked: int
-    """How many of the loader's objects are the file and what it needs; the others are opened by name."""
+    """The number of the loader's objects that are the file or its dependencies. The file opens the others by name."""
 
     @property
     def missed(self) -> list[Search]:
-        """The searches of the file itself that found nothing."""
+        """The file's own searches that found nothing."""
         return [search for search in self.loader.missing if search.requester == 0]
 
 
 class UndeclaredUse(msgspec.Struct, frozen=True):
-    """A file of a distribution that loads a library, by the name that it asks for, from another distribution."""
+    """A file that loads a library from another distribution, under the name in the file."""
 
     owner: Distribution
     file: InstalledFile
@@ -57,7 +57,7 @@ class UndeclaredUse(msgspec.Struct, frozen=True):
 
 
 class Subject:
-    """Everything that rules may ask about one environment; what is costly is computed once."""
+    """The data about one environment that rules can query. Costly data is computed only once."""
 
     def __init__(self, tree: Tree, settings: AuditSettings) -> None:
         self.tree = tree
@@ -68,17 +68,17 @@ class Subject:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the packages are all there is: no required one is elsewhere."""
+        """Whether the packages are complete, so that no required package is elsewhere."""
         return self.tree.is_installed if self.settings.closed is None else self.settings.closed
 
     @cached_property
     def windows(self) -> WindowsFiles:
-        """The DLLs and programs of Windows."""
+        """The DLLs and programs for Windows."""
         return WindowsFiles(self.tree)
 
     @cached_property
     def code(self) -> CodeTree:
-        """The device code of all files, wherever it lies."""
+        """The device code of all files, wherever it is stored."""
         names = {owner.source: owner.name for owner in self.tree.distributions}
         places = ((file.path, names.get(file.distribution, "")) for file in self.tree.files if file.link is None)
         found = (
@@ -99,27 +99,27 @@ class Subject:
 
     @cached_property
     def python_definitions(self) -> frozenset[bytes]:
-        """The symbols that some file defines and that are named like those of the interpreter."""
+        """The symbols that at least one file defines and whose names look like those of the interpreter."""
         traits = (file.traits for file in self.tree.files if file.traits is not None)
         names = (name for one in traits for name in one.linkage.definitions)
         return frozenset(name for name in names if name.startswith((b"Py", b"_Py")))
 
     @cached_property
     def dll_uses(self) -> tuple[DllUse, ...]:
-        """Every import of every audited file for Windows; none in a tree for another system."""
+        """Every import of every audited Windows file; empty in a tree for another system."""
         return find_dll_uses(self.windows, self.tree, self.settings)
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
-        """Path to folder of the needed libraries that are taken to be installed as the SDK's layout says.
+        """The needed libraries that the SDK's layout provides: maps each path to its SDK folder.
 
-        So are libraries of torch if nothing at hand requires it: where it is required, it can be given. Empty in an
-        environment, unless the settings say that more will come: what is installed is all there is.
+        Libraries of torch count if no given package requires torch; otherwise, users can give it. The result is empty
+        for an installed environment, which is complete unless the settings say otherwise.
         """
         layout = assumed_sdk_folders(self.tree, closed=self.settings.closed)
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
         needed |= {name for names in self.settings.dlopen.values() for name in names}
-        # The loader of OpenCL is ROCm's only for those who use ROCm.
+        # ROCm provides the OpenCL loader only for packages that use ROCm.
         if not any(find_sdk_library(name) and not is_shared_by_toolkits(name) for name in needed):
             needed = {name for name in needed if not is_shared_by_toolkits(name)}
         absent = sorted(needed - self.tree.libraries.keys())
@@ -138,7 +138,7 @@ class Subject:
 
     @cached_property
     def disk(self) -> TreeDisk:
-        """The files as the loader finds them."""
+        """The files, as the loader finds them."""
         files = {file.path: file.elf for file in self.tree.files if file.elf is not None}
         obstacles = {file.path: file.obstacle for file in self.tree.files if file.obstacle is not None}
         return TreeDisk(files, self.tree.links, self.assumed, obstacles, self.tree.layout)
@@ -158,15 +158,15 @@ class Subject:
         return frozenset(found)
 
     def other_versions(self, soname: str) -> list[str]:
-        """Return the libraries of the tree and of the SDK's layout that differ from a SONAME only in their version."""
+        """Return the libraries of the tree and the SDK's layout that differ from a SONAME only in the version."""
         if soname not in self._other_versions:
             self._other_versions[soname] = other_versions(soname, self.tree.libraries)
         return self._other_versions[soname]
 
     def toolkit_of(self, owner: Distribution, option: ToolkitOption = "auto", *, keeps: bool = False) -> Toolkit:
-        """Return whose ROCm a wheel takes its libraries from; for ``keeps`` see `Toolkit`.
+        """Return the toolkit that provides the ROCm libraries of a wheel. For ``keeps``, see `Toolkit`.
 
-        With ``auto``, as a repair that is told nothing else goes by, it is judged (`judge_toolkit`).
+        With ``auto``, the default of a repair, `judge_toolkit` decides.
         """
         if option != "auto":
             return Toolkit(option == "sdk", is_told=True, keeps=keeps)
@@ -180,7 +180,7 @@ class Subject:
 
     @cached_property
     def undeclared_uses(self) -> tuple[UndeclaredUse, ...]:
-        """Each distribution's first use of every other one that it doesn't require, not even through others."""
+        """For each distribution, the first use of every other distribution that it doesn't require, even indirectly."""
         found = dict[tuple[str, str], UndeclaredUse]()
         for process in self.processes:
             owner = self.tree.owners.get(process.file.distribution)
@@ -198,18 +198,18 @@ class Subject:
 
     @cached_property
     def sdk_folders(self) -> frozenset[str]:
-        """The folders of the SDK's packages, given or not."""
+        """The folders of the SDK's packages, whether the packages are given or not."""
         return sdk_library_folders(self.tree)
 
     def has_folder(self, folder: str) -> bool:
-        """Return whether a folder, relative to site-packages, is there, or a symlink to one."""
+        """Return whether a folder relative to site-packages exists, or a symlink to a folder."""
         return folder in self.folders or self.disk.is_folder(f"{SITE}/{folder}")
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        """One process for each audited file that the loader loads, with what the settings say it opens by name.
+        """One process for each audited file that the loader loads, with the libraries that it opens by name.
 
-        The files of wheels for musl have none: the loader of musl is another one.
+        Files in wheels for musl have no process, because musl has a different loader.
         """
         other = {owner.source for owner in self.tree.distributions if owner.is_for_musl}
         return tuple(self.start(file) for file in self.tree.loadable if file.distribution not in other)
@@ -226,7 +226,7 @@ class Subject:
 
     @cached_property
     def inherited(self) -> frozenset[tuple[str, str]]:
-        """File and name of what audited files don't find themselves, but by the RPATH of a file that loads them."""
+        """The file and name of each library that a file finds only through the RPATH of a file that loads it."""
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(
             (file.path, search.name)
@@ -240,10 +240,11 @@ class Subject:
 
     @cached_property
     def loaded_before(self) -> frozenset[tuple[str, str]]:
-        """File and name of what audited libraries don't find themselves, but have in memory whenever they are loaded.
+        """The file and name of each library that is always in memory before the library that needs it.
 
-        The loader opens all that a file needs before what its libraries need. This counts for libraries of a package
-        that its extension modules load: those of the SDK are for others, too.
+        An audited library doesn't find such a dependency itself. The loader opens all direct dependencies of a file
+        before the dependencies of its libraries. This applies to libraries that a package's own extension modules load.
+        The SDK's libraries are for other packages, too.
         """
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         met, unmet = set[tuple[str, str]](), set[tuple[str, str]]()
@@ -257,16 +258,16 @@ class Subject:
 
     @cached_property
     def lacking(self) -> frozenset[str]:
-        """The paths of files that miss a library that no package provides."""
+        """The paths of files that need a library that no package provides."""
         names = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(path for path, name in names if name not in self.tree.libraries)
 
     def file_of(self, library: Library) -> InstalledFile | None:
-        """Return the file of the tree that a loaded library is; none for the system's and for assumed ones."""
+        """Return the file of a loaded library, or `None` for system libraries and assumed libraries."""
         return self.tree.by_path.get(place_of(library))
 
     def provider_of(self, library: Library) -> str:
-        """Return the name of the distribution that a loaded library belongs to; empty for the system's."""
+        """Return the name of the distribution that a loaded library belongs to; empty for system libraries."""
         path = place_of(library)
         if path in self.assumed and path not in self.tree.by_path:
             return self.assumed[path].distribution
@@ -274,14 +275,14 @@ class Subject:
         return self.provider_of_file(file) if file else ""
 
     def provider_of_file(self, file: InstalledFile) -> str:
-        """Return the name of the distribution that a file of the tree belongs to; empty where it is of none."""
+        """Return the name of the distribution that a file belongs to; empty if it belongs to no distribution."""
         owner = self.tree.owners.get(file.distribution)
         return owner.name if owner else ""
 
     def load_together(self, first: InstalledFile, second: InstalledFile) -> bool:
-        """Return whether the packages of both are used in one process: a given package requires the one and the other.
+        """Return whether one process can use both packages, because a given package requires both.
 
-        A package counts as required by itself. A file that no package owns may be loaded with any.
+        A package counts as requiring itself. A file that no package owns may be loaded with any file.
         """
         one, other = (self.tree.owners.get(file.distribution) for file in (first, second))
         if one is None or other is None or one is other:
@@ -291,7 +292,7 @@ class Subject:
 
     @cached_property
     def required(self) -> dict[str, frozenset[str]]:
-        """Distribution to the names of all that it requires, directly or not, given or not."""
+        """Maps each distribution to the names of all its direct and indirect requirements, given or not."""
         return {owner.name: required_distributions(self.tree, owner) for owner in self.tree.distributions}
 
 
@@ -300,7 +301,7 @@ def _soname_of(file: InstalledFile) -> str:
 
 
 def _is_divided(owner: Distribution) -> bool:
-    """Return whether other packages bring a package's kernels; artifacts come with those for each GPU."""
+    """Return whether other packages contain a package's kernels. Artifacts include the kernels for each GPU."""
     is_artifact = bool(owner.name) and not owner.dist_info
     return is_artifact or is_divided(owner.name, owner.requires)
 

@@ -1,4 +1,4 @@
-"""Libraries that audited files don't find, and which packages have them."""
+"""Finds the libraries that audited files don't find, and the packages that have them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class UnresolvedLibrary(msgspec.Struct, frozen=True):
-    """A library that a file doesn't find: the audited file itself, or a file of a context package that it loads."""
+    """A library that a file doesn't find. The file is an audited file, or a file of a context package that it loads."""
 
     file: InstalledFile
     name: str
-    """The library, as the file asks for it."""
+    """The library's name in the file."""
     user: InstalledFile
     """The audited file that is loaded."""
     stop: LoaderStop | None = None
@@ -38,20 +38,20 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Who needs the library: the beginning of a finding's text."""
+        """The file that needs the library: the beginning of a finding's text."""
         through = "" if self.file is self.user else f"loads {self.file.path}, which "
         return f"{through}needs {self.name}"
 
     @property
     def facts(self) -> tuple[str, str]:
-        """What sets the library apart from others that the user lacks: its name, and the path of who needs it."""
+        """The facts that distinguish this library from others that the user lacks: its name, and its user's path."""
         return self.name, self.file.path
 
 
 def find_unresolved(subject: Subject, rule: str) -> Iterator[UnresolvedLibrary]:
-    """Yield what files don't find, but for the files at which ``rule`` is ignored.
+    """Yield the libraries that files don't find, except in files where ``rule`` is ignored.
 
-    What a context package doesn't find is yielded only for the first of the others that loads it.
+    A library that a context package doesn't find is yielded only for the first file that loads the package.
     """
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:
@@ -68,16 +68,16 @@ def find_unresolved(subject: Subject, rule: str) -> Iterator[UnresolvedLibrary]:
 
 
 def folders_with(subject: Subject, name: str) -> list[str]:
-    """Return the folders of the packages that have a library, those of an assumed SDK included."""
+    """Return the folders of the packages that have a library, including an assumed SDK."""
     files = subject.tree.libraries.get(name, ())
     places = searched_folders((file.folder for file in files), subject.settings.cpu_level)
     return [*places] or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
 
 
 def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
-    """Return whether the machine's driver has to bring a library, and neither the package itself nor one it requires.
+    """Return whether the machine's driver must provide a library, because the package and its requirements don't.
 
-    That some other package has a loader of drivers, as ROCm's has one for OpenCL, is of no use to those without ROCm.
+    Some other package may have a driver loader, as ROCm has one for OpenCL. That doesn't help users without ROCm.
     """
     owner = subject.tree.owners.get(library.file.distribution)
     names = {owner.name, *subject.required.get(owner.name, ())} if owner else set()
@@ -87,37 +87,37 @@ def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
 
 
 def host_hint(file: InstalledFile) -> str:
-    """Return by which folders of a host the file may still find a library, in brackets; empty if by none."""
+    """Return a note in parentheses on the host folders where the file may still find a library; empty if none."""
     hosts = [entry for entry in split_run_path(file.run_path) if not is_origin_relative(entry)]
     folders = first_of(hosts, more=" or {} more folders")
-    return f" (only a host that has it in {folders} finds it)" if hosts else ""
+    return f" (the file finds the library only on hosts that have it in {folders})" if hosts else ""
 
 
 _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 
 
 class AbsentRequirement(msgspec.Struct, frozen=True):
-    """A required package that isn't given, or several that it may be, and the libraries that are missing with it."""
+    """A required package that isn't given, or several candidates, and the libraries that are missing with it."""
 
     user: Distribution
-    """The audited distribution, one of whose files is loaded."""
+    """The audited distribution that contains the loaded file."""
     owner: Distribution
-    """The distribution that requires the package: the same, or a context package of which files are loaded."""
+    """The distribution that requires the package: the user itself, or a context package whose files it loads."""
     packages: tuple[str, ...]
     libraries: tuple[UnresolvedLibrary, ...]
 
 
 class WhereElse(msgspec.Struct, frozen=True):
-    """What a finding says of a library that a required package may have which is not given."""
+    """The text and remedy for a library that may be in a required package that isn't given."""
 
     words: str
     remedy: str
 
 
 def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
-    """Return the required packages that may have what a file lacks; None where all that is installed is given.
+    """Return the required packages that may have a missing library, or `None` if all packages are given.
 
-    Packages of the SDK are left out: which libraries they have is known.
+    The result leaves out packages of the SDK, because their libraries are known.
     """
     owner = subject.tree.owners.get(file.distribution)
     names = sorted(packages_elsewhere(subject.tree, owner)) if owner and not subject.is_closed else []
@@ -131,12 +131,13 @@ def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
 
 
 def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> list[AbsentRequirement]:
-    """Return the required packages that the missing libraries seem to belong to, as far as that shows.
+    """Return the required packages that probably contain the missing libraries.
 
-    A library belongs to a package into whose folder the run path of its user leads: ``nvidia/cublas/lib`` is of
-    ``nvidia-cublas-cu12``. Of several the one counts whose name the library begins with, else they all may have it. It
-    also belongs to a package that the beginning of its name is a word of, ``libtorch_cpu.so`` to ``torch``, and to one
-    that is known to bring it: ``libc10.so`` to ``torch``.
+    A library belongs to a package if its user's run path leads into the package's folder. For example,
+    ``nvidia/cublas/lib`` belongs to ``nvidia-cublas-cu12``. If several packages match, the package whose name begins
+    the library's name wins; otherwise all of them count. A library also belongs to a package if its name begins with a
+    word of the package's name, as with ``libtorch_cpu.so`` and ``torch``. Some packages are known to have a library,
+    for example ``torch`` and ``libc10.so``.
     """
     elsewhere: dict[str, frozenset[str]] = {}
     found: dict[tuple[str, str, tuple[str, ...]], list[UnresolvedLibrary]] = defaultdict(list)
@@ -157,9 +158,10 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
 
 
 def absent_sibling(subject: Subject, library: UnresolvedLibrary) -> str:
-    """Return the package of the same SDK, required but not given, that has a library in any version; empty if none.
+    """Return the SDK package that has any version of a library and is required but not given; empty if none.
 
-    The packages of an SDK are built together: it has the version that the others need, whatever the layout knows.
+    The packages of an SDK are built together. The package therefore has the required version, whatever the known layout
+    says.
     """
     owner = subject.tree.owners.get(library.file.distribution)
     if owner is None or not is_sdk_package(owner.name):
@@ -180,13 +182,13 @@ def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple
 
 
 def _folders(file: InstalledFile) -> list[str]:
-    """Return the folders that a file's run path leads to, relative to site-packages, those outside left out."""
+    """Return the folders in site-packages that a file's run path leads to, relative to site-packages."""
     found = (resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path))
     return [folder for folder in found if folder and not folder.startswith("..")]
 
 
 def _package_in(folder: str, required: Collection[str]) -> str:
-    """Return the required package whose name has the most of a folder's path; empty if none has its first part."""
+    """Return the required package whose name matches the most of a folder's path; empty if there is no match."""
     parts = folder.split("/")
     for count in range(len(parts), 0, -1):
         begin = canonicalize_name("-".join(parts[:count]))
@@ -197,7 +199,7 @@ def _package_in(folder: str, required: Collection[str]) -> str:
 
 
 def _is_alike(library: str, package: str) -> bool:
-    """Return whether a library's name begins with a word of a package's, of more than three letters."""
+    """Return whether a library's name begins with a word of a package's name that has more than three letters."""
     match = _LIBRARY.match(library.lower())
     words = [word for word in package.split("-") if len(word) > 3]
     return match is not None and any(match[1].startswith(word) for word in words)

@@ -1,7 +1,7 @@
-"""Whose ROCm a wheel's libraries are taken from: the SDK's packages, or what a machine has.
+"""Decides which toolkit provides the ROCm libraries of a wheel: the SDK's packages, or the machine's toolkit.
 
-A repair goes by it, and so does an audit that names a repair as the remedy. Without a word from the user, it is judged
-by the libraries that the wheel needs.
+Repairs use this decision, and so do audits that name a repair as the remedy. Unless the user chooses, the needed
+libraries of the wheel decide.
 """
 
 from __future__ import annotations
@@ -31,45 +31,49 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, Tree
 
 ToolkitOption = Literal["auto", "sdk", "system"]
-"""What users ask for; ``auto`` is judged by the libraries that the wheel needs."""
+"""The user's choice. With ``auto``, the needed libraries of the wheel decide."""
 
 
 class OpenedNames(enum.Enum):
-    """What is known about the libraries that a file opens by name."""
+    """What the audit knows about the libraries that a file opens by name."""
 
     NOTHING = "nothing"
-    """It opens none."""
+    """The file opens no libraries."""
     FOUND = "found"
-    """Its strings name them, and each is in a package or on every system."""
+    """The file's strings name all libraries, and each is in a package or on every system."""
     NAMED = "named"
-    """Its strings name some. Others are put together at run time, or no package at hand has them."""
+    """The file's strings name some libraries.
+
+    Other names are composed at run time, or no given package has the libraries.
+    """
     ANYTHING = "anything"
-    """Its strings name none: the names come from elsewhere."""
+    """The file's strings name no libraries, so the names come from elsewhere."""
 
 
 class Toolkit(msgspec.Struct, frozen=True):
-    """Where a wheel's toolkit comes from."""
+    """The source of a wheel's toolkit."""
 
     is_sdk: bool
-    """Whether run paths may be led to the SDK's packages."""
+    """Whether run paths may lead to the SDK's packages."""
     is_told: bool = False
-    """Whether a user said so."""
+    """Whether the user chose the toolkit."""
     reason: str = ""
-    """Why a wheel's toolkit is not the SDK's: the libraries by which that is judged."""
+    """Why a wheel's toolkit is not the SDK: the libraries that led to this decision."""
 
     keeps: bool = False
-    """Whether run paths keep every folder that may have libraries, since a user said so."""
+    """Whether run paths keep every folder that may have libraries, because the user chose that."""
 
     @property
     def trusts_layout(self) -> bool:
-        """Whether the SDK's packages, which the wheel will require, have what the SDK's layout says."""
+        """Whether the SDK's packages, which the wheel will require, contain the libraries in the SDK's layout."""
         return self.is_sdk and not self.keeps
 
     def gives_up(self, folder: str, opens: OpenedNames) -> bool:
-        """Return whether a file that finds all that it needs gives up a folder that may have what it opens by name.
+        """Return whether a repair drops a folder that may have libraries that a file opens by name.
 
-        The folder is absolute or relative to site-packages. The SDK's packages stand in for the folders of ROCm where
-        the file's strings name what it opens, and for those of every toolkit where a user said so.
+        The file finds all its dependencies without that folder. The folder is absolute or relative to site-packages.
+        The SDK's packages replace the folders of ROCm if the file's strings name the libraries. If the user chose the
+        SDK, they replace the folders of every toolkit.
         """
         if not self.trusts_layout or opens is OpenedNames.FOUND:
             return self.trusts_layout
@@ -78,16 +82,17 @@ class Toolkit(msgspec.Struct, frozen=True):
 
     @property
     def is_systems(self) -> bool:
-        """Whether the wheel is left to the machine's toolkits: a user said so, or its libraries do."""
+        """Whether the wheel uses the machine's toolkits, because the user chose that or because of its libraries."""
         return not self.is_sdk and (self.is_told or bool(self.reason))
 
     @property
     def repair_command(self) -> str:
-        """The repair that leads the wheel to the SDK's packages, and why it takes an option where it does."""
+        """The command that repairs the wheel to use the SDK's packages, and the reason for an option."""
         if self.is_sdk:
-            return "rocwheel repair"
-        why = f"is for {self.reason}" if self.reason else "needs no other library of ROCm"
-        return f"'rocwheel repair --toolkit sdk' (the wheel {why}; otherwise a repair leaves it to the system)"
+            return "'rocwheel repair'"
+        why = f"is for {self.reason}" if self.reason else "needs no other ROCm library"
+        default = "without this option, a repair uses the system's libraries"
+        return f"'rocwheel repair --toolkit sdk' (the wheel {why}; {default})"
 
 
 def judge_toolkit(
@@ -95,10 +100,12 @@ def judge_toolkit(
 ) -> Toolkit:
     """Return the toolkit of a wheel in an environment.
 
-    That is the SDK if the wheel needs libraries of ROCm, the SDK has each of them under the very SONAME, and the wheel
-    needs none of CUDA or requires the SDK already, or loads libraries of its packages at hand: a repair has it require
-    those, and the repaired wheel is judged alike. A wheel for several toolkits, for another version of ROCm, or for
-    parts of it that the SDK lacks, is thereby left to the system's: no process mixes two.
+    The toolkit is the SDK if the wheel needs ROCm libraries, and the SDK has each of them under the exact SONAME. In
+    addition, the wheel must need no CUDA library, require the SDK already, or load libraries of given SDK packages. A
+    repair makes the wheel require those packages, so the repaired wheel gets the same result.
+
+    Other wheels use the system's toolkit: wheels for several toolkits, for another ROCm version, or for parts of ROCm
+    that the SDK lacks. No process mixes two toolkits.
 
     ``used_by`` returns the names of the packages that a wheel loads libraries from and doesn't require.
     """
@@ -106,26 +113,26 @@ def judge_toolkit(
     known = _sdk_libraries(tree)
     if others := {name: found for name in needed if (found := _other_versions(tree, name, known))}:
         shown = first_of([f"{name} (the SDK has {', '.join(found)})" for name, found in others.items()])
-        return Toolkit(is_sdk=False, reason=f"another version of ROCm, judging by {shown}")
+        return Toolkit(is_sdk=False, reason=f"another version of ROCm, because of {shown}")
     cuda = [name for name in needed if is_cuda_library(name)]
     if cuda and not _uses_sdk(tree, owner, used_by):
-        return Toolkit(is_sdk=False, reason=f"CUDA, judging by {first_of(cuda)}")
+        return Toolkit(is_sdk=False, reason=f"CUDA, because of {first_of(cuda)}")
     beside = [name for name in needed if is_beside_sdk(name) and name not in tree.libraries]
     if beside and not _uses_sdk(tree, owner, used_by):
-        return Toolkit(is_sdk=False, reason=f"a machine's ROCm, judging by {first_of(beside)}, which no SDK has")
+        return Toolkit(is_sdk=False, reason=f"a system's ROCm, because of {first_of(beside)}, which no SDK has")
     is_rocm = any((name in known or find_sdk_library(name)) and not is_shared_by_toolkits(name) for name in needed)
     return Toolkit(is_rocm or _uses_sdk(tree, owner, used_by))
 
 
 def sdk_library_folders(tree: Tree) -> frozenset[str]:
-    """Return the folders of the SDK's packages, to which no repair leads a wheel for another toolkit."""
+    """Return the folders of the SDK's packages. A repair adds none of them to wheels for another toolkit."""
     given = {other.source for other in tree.distributions if is_sdk_package(other.name)}
     at_hand = {file.folder for file in tree.files if file.distribution in given}
     return frozenset(at_hand | {folder.folder for folder in sdk_folders()})
 
 
 def _needed_from_others(tree: Tree, owner: Distribution, settings: AuditSettings) -> list[str]:
-    """Return what a wheel's files need or open by name, and what the wheel doesn't have itself, each once."""
+    """Return the libraries that a wheel's files need or open by name and that the wheel lacks, each once."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.elf]
     own = {file.name for file in files}
     names = (name for file in files if file.elf for name in (*file.elf.wanted, *settings.opened_by(file.path)))
@@ -133,15 +140,16 @@ def _needed_from_others(tree: Tree, owner: Distribution, settings: AuditSettings
 
 
 def _sdk_libraries(tree: Tree) -> frozenset[str]:
-    """Return the file names of the libraries in the SDK's packages at hand."""
+    """Return the file names of the libraries in the given SDK packages."""
     given = {other.source for other in tree.distributions if is_sdk_package(other.name)}
     return frozenset(name for name, files in tree.libraries.items() if any(f.distribution in given for f in files))
 
 
 def _other_versions(tree: Tree, name: str, known: Collection[str]) -> list[str]:
-    """Return the other versions that the SDK has of a library of ROCm, where nothing at hand nor the SDK has it.
+    """Return the SDK's other versions of a ROCm library that neither the given packages nor the SDK has.
 
-    Libraries of other projects that the SDK brings say nothing of the release: their versions follow those projects.
+    The SDK also contains libraries of other projects. Their versions follow those projects and don't show the ROCm
+    release.
     """
     if name in tree.libraries or not is_versioned_by_rocm(name):
         return []
@@ -159,7 +167,7 @@ def _is_assumed(soname: str, given: Iterable[str]) -> bool:
 
 
 def _uses_sdk(tree: Tree, owner: Distribution, used_by: Callable[[Distribution], Collection[str]]) -> bool:
-    """Return whether a wheel requires the SDK, or loads a library of the SDK's packages at hand."""
+    """Return whether a wheel requires the SDK, or loads a library of a given SDK package."""
     required = required_distributions(tree, owner)
     if sdk_selector().distribution in required or any(map(is_sdk_package, required)):
         return True

@@ -31,7 +31,7 @@ BREACHES = {
             library("demo/libb.so", exports=("LLVMInitializeCore", "_ZN4llvm2cl", "_init")),
         ),
         "demo/liba.so",
-        "2 symbols are defined in both demo/liba.so and demo/libb.so, which are loaded together for demo/liba.so: "
+        "2 symbols are defined in both demo/liba.so and demo/libb.so, which demo/liba.so loads together: "
         "LLVMInitializeCore, _ZN4llvm2cl",
     ),
     "symbol-collision": Breach(
@@ -40,10 +40,7 @@ BREACHES = {
             library("demo/libb.so", exports=("answer", "_init")),
         ),
         "demo/liba.so",
-        (
-            "1 symbol is defined in both demo/liba.so and demo/libb.so, "
-            "which are loaded together for demo/liba.so: answer"
-        ),
+        ("1 symbol is defined in both demo/liba.so and demo/libb.so, which demo/liba.so loads together: answer"),
     ),
 }
 

@@ -50,7 +50,7 @@ BREACHES = {
     "device-target-absent": Breach(
         one(library("lib/a.so", device=code(("gfx906",))), owner=package("rocm-sdk-device-gfx942")),
         "rocm_sdk_device_gfx942-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "promises code for gfx942, but has none",
+        "promises code for gfx942, but contains no such code",
     ),
     "device-target-uneven": Breach(
         one(
@@ -199,7 +199,7 @@ def test_bundles_may_spell_the_same_targets_in_several_ways(
 )
 def test_a_promised_target_is_there_if_other_code_serves_it(promised: str, there: str, is_there: bool) -> None:
     audited = one(library("demo/a.so", device=code((there,))), owner=package(targets=(promised,)))
-    found = [] if is_there else [f"promises code for {promised}, but has none"]
+    found = [] if is_there else [f"promises code for {promised}, but contains no such code"]
     assert [finding.found for finding in find(audited, select=("device-target-absent",))] == found
 
 
@@ -224,7 +224,7 @@ def test_releases_that_read_no_compressed_code_may_have_it_plain() -> None:
 def test_declared_targets_have_to_be_there_with_their_settings() -> None:
     owner = package(targets=("gfx906", "gfx90a:xnack+"))
     found = find(one(library("lib/a.so", device=code(("gfx906", "gfx90a:xnack-"))), owner=owner))
-    assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, but has none"]
+    assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, but contains no such code"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ BREACHES = {
     "missing-build-id": Breach(
         one(library("demo/a.so", build_id=None)),
         "demo/a.so",
-        "has no build id: its debug information can't be found by it",
+        "has no build ID, so debuggers can't find its debug information",
     ),
 }
 
@@ -90,7 +90,7 @@ def test_a_library_is_aligned_for_the_largest_pages_of_its_machine(machine: int,
 )
 def test_no_process_has_room_for_a_huge_alignment(machine: int, alignment: int, is_found: bool) -> None:
     found = f"asks for an alignment of 2**{alignment.bit_length() - 1} bytes: glibc 2.35 and later fail to map it, "
-    found += "as a process has no room for that"
+    found += "because no process has room for that"
     assert aligned(alignment, machine=machine, tag="manylinux_2_35_x86_64") == ([("error", found)] if is_found else [])
 
 

@@ -49,7 +49,7 @@ BREACHES = {
     "path-outside": Breach(
         one(data("../evil.so")),
         "../evil.so",
-        "has a path that leads out of the wheel: installers refuse it, or write it outside of the environment",
+        "has a path that leads out of the wheel: installers refuse it, or write it outside the environment",
     ),
 }
 
@@ -92,7 +92,7 @@ def test_files_of_one_name_that_auditwheel_made_come_of_the_same_library() -> No
 @pytest.mark.parametrize(
     ("mode", "found"),
     [
-        (0o104755, "has mode 4755, which runs it as another user"),
+        (0o104755, "has mode 4755, so it runs as another user"),
         (0o100666, "has mode 0666, so everybody can write to it"),
         (0o100244, "has mode 0244, so its owner can't read it"),
     ],

@@ -37,7 +37,7 @@ BREACHES = {
             library("demo/lib/libc.so"),
         ),
         "demo/lib/libb.so",
-        "finds libc.so only by the RPATH of a file that loads it",
+        "finds libc.so only through the RPATH of a file that loads it",
     ),
     "unresolved-dlopen": Breach(
         with_core(library("demo/a.so")),
@@ -80,7 +80,7 @@ def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
 
 
 NEWER = (
-    "needs libamd_smi.so.99, of a newer ROCm than this table of the SDK's libraries (ROCm 7 and 10): "
+    "needs libamd_smi.so.99, from a newer ROCm than rocwheel's list of SDK libraries (ROCm 7 and 10): "
     "give its rocm-sdk-core with --with"
 )
 
@@ -89,7 +89,10 @@ def test_a_library_of_a_newer_rocm_than_the_table_is_not_called_missing() -> Non
     owner = package(requires=("rocm-sdk-core",))
     (finding,) = find(one(library("demo/a.so", "libamd_smi.so.99", runpath=TO_CORE), owner=owner))
     assert (finding.rule, finding.severity, finding.found) == ("unresolved-library", Severity.WARNING, NEWER)
-    assert finding.remedy == "With the wheel of rocm-sdk-core that has it, it is known whether the library is found."
+    assert (
+        finding.remedy
+        == "With the right wheel of rocm-sdk-core, the audit can check whether the file finds the library."
+    )
 
 
 @pytest.mark.parametrize("soname", ["libamd_smi.so.25", "libnowhere.so.99"])
@@ -131,7 +134,9 @@ def test_in_a_closed_set_an_sdk_that_is_not_given_is_not_there() -> None:
 
 def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() -> None:
     (_, finding) = sorted(find(one(library("demo/a.so", "libfoo.so.1", runpath="/opt/rocm/lib"))), key=lambda f: f.rule)
-    assert finding.found.endswith(" provides it (only a host that has it in /opt/rocm/lib finds it)")
+    assert finding.found.endswith(
+        " provides it (the file finds the library only on hosts that have it in /opt/rocm/lib)"
+    )
 
 
 def test_another_version_that_the_sdk_has_is_named() -> None:
@@ -192,7 +197,7 @@ def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
     (finding,) = find(one(*files))
     assert (finding.rule, finding.found) == (
         "unresolved-library",
-        "needs libb.so, but only newer processors find it, in demo/glibc-hwcaps/x86-64-v3",
+        "needs libb.so, but only newer CPUs find it, in demo/glibc-hwcaps/x86-64-v3",
     )
     assert find(one(*files), cpu_level="x86-64-v3") == []
 
@@ -283,7 +288,9 @@ def test_a_library_finds_what_all_modules_that_load_it_have_loaded_before() -> N
     second = library("demo/d.so", "libb.so", rpath="$ORIGIN/../demo.libs", exports=("PyInit_d",))
     (finding,) = find(one(first, b, c), select=("un*", "inherited-*"))
     assert (finding.rule, finding.path) == ("inherited-run-path", b.source)
-    assert finding.found == "finds libc.so only because each extension module that loads it has loaded that before"
+    assert (
+        finding.found == "finds libc.so only because each extension module that loads it has already loaded the library"
+    )
     found = find(one(first, second, b, c), select=("un*", "inherited-*"))
     assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", b.source)]
 
@@ -314,7 +321,7 @@ def test_programs_of_a_wheel_find_the_libraries_next_to_the_interpreter() -> Non
     )
     for tag, rules in (
         ("cp311-cp311", []),
-        ("cp312-cp312", ["run-path-build-folder", "unreachable-library"]),
+        ("cp312-cp312", ["unreachable-library", "run-path-build-folder"]),
         ("py3-none", ["unreachable-library"]),
     ):
         owner = package(requires=("rocm-sdk-core",), tag=f"{tag}-manylinux_2_17_x86_64")
@@ -392,24 +399,25 @@ def test_where_all_packages_are_given_torch_is_absent(name: str) -> None:
     ("needed", "judged"),
     [
         (("libamdhip64.so.7",), ""),
-        (("libamdhip64.so.7", "libcudart.so.12"), "CUDA, judging by libcudart.so.12"),
+        (("libamdhip64.so.7", "libcudart.so.12"), "CUDA, because of libcudart.so.12"),
         (
             ("libamdhip64.so.7", "libhipblas.so.2"),
-            "another version of ROCm, judging by libhipblas.so.2 (the SDK has libhipblas.so.3)",
+            "another version of ROCm, because of libhipblas.so.2 (the SDK has libhipblas.so.3)",
         ),
     ],
 )
 def test_the_repair_that_leads_to_the_sdk_is_the_remedy(needed: tuple[str, ...], judged: str) -> None:
     (finding,) = find(one(library("demo/a.so", *needed)), select=("unreachable-library",))
-    option = f"'rocwheel repair --toolkit sdk' (the wheel is for {judged}; otherwise a repair leaves it to the system)"
-    run = option if judged else "rocwheel repair"
+    default = "without this option, a repair uses the system's libraries"
+    option = f"'rocwheel repair --toolkit sdk' (the wheel is for {judged}; {default})"
+    run = option if judged else "'rocwheel repair'"
     assert finding.remedy == f"Add $ORIGIN/../_rocm_sdk_core/lib to its run path when linking, or run {run}."
 
 
 def test_a_wheel_for_another_toolkit_is_led_to_its_own_libraries_by_any_repair() -> None:
     files = [library("demo/a.so", "libb.so", "libcudart.so.12"), library("demo/lib/libb.so")]
     (finding,) = find(one(*files), select=("unreachable-library",))
-    assert finding.remedy == "Add $ORIGIN/lib to its run path when linking, or run rocwheel repair."
+    assert finding.remedy == "Add $ORIGIN/lib to its run path when linking, or run 'rocwheel repair'."
 
 
 def test_the_remedy_for_opened_and_inherited_libraries_of_the_sdk_names_the_repair_that_helps() -> None:
@@ -421,8 +429,8 @@ def test_the_remedy_for_opened_and_inherited_libraries_of_the_sdk_names_the_repa
     opened = {"demo/c.so": ("libhsa-runtime64.so.1",)}
     found = find(one(*files), select=("inherited-run-path", "unresolved-dlopen"), dlopen=opened)
     command = (
-        "'rocwheel repair --toolkit sdk' (the wheel is for CUDA, judging by libcudart.so.12; otherwise a repair leaves "
-        "it to the system)"
+        "'rocwheel repair --toolkit sdk' (the wheel is for CUDA, because of libcudart.so.12; without this option, a "
+        "repair uses the system's libraries)"
     )
     link = f"Link with the run path that 'rocwheel runpath for' prints, or run {command}."
     assert {finding.rule: finding.remedy for finding in found} == {

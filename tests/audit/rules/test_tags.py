@@ -38,12 +38,12 @@ BREACHES = {
     "tag-too-new": Breach(
         one(library("demo/a.so"), owner=package(tag="py3-none-manylinux_2_28_x86_64")),
         "demo-1.0-py3-none-manylinux_2_28_x86_64.whl",
-        "asks for glibc 2.28, but its files run on 2.17",
+        "requires glibc 2.28, but its files run on 2.17",
     ),
     "tag-unknown": Breach(
         one(library("demo/a.so"), owner=package(tag="py3-none-manylinx_2_28_x86_64")),
         "demo-1.0-py3-none-manylinx_2_28_x86_64.whl",
-        "has the tag manylinx_2_28_x86_64, which no installer takes",
+        "has the tag manylinx_2_28_x86_64, which no installer accepts",
     ),
     "tag-local": Breach(
         one(library("demo/a.so"), owner=package(tag="py3-none-linux_x86_64")),
@@ -58,7 +58,7 @@ BREACHES = {
     "elf-in-purelib": Breach(
         one(library("demo/a.so"), owner=package(is_purelib=True)),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "says Root-Is-Purelib: true, but contains machine code: demo/a.so",
+        "sets Root-Is-Purelib: true, but contains machine code: demo/a.so",
     ),
     "wrong-machine": Breach(
         one(library("demo/a.so", machine=183)),
@@ -84,13 +84,12 @@ BREACHES = {
     "tag-mismatch": Breach(
         one(owner=package(tags=("py3-none-any",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "has the line 'Tag: py3-none-any' in WHEEL, where its file name stands for "
-        "'Tag: py3-none-manylinux_2_17_x86_64'",
+        "has the line 'Tag: py3-none-any' in WHEEL, but its file name means 'Tag: py3-none-manylinux_2_17_x86_64'",
     ),
     "musl-unchecked": Breach(
         one(library("demo/a.so", "libnothing.so"), owner=package(tag="py3-none-musllinux_1_2_x86_64")),
         "demo-1.0-py3-none-musllinux_1_2_x86_64.whl",
-        "is for musl: whether its libraries find each other is not checked",
+        "is for musl: the audit doesn't check whether its libraries find each other",
     ),
 }
 
@@ -104,8 +103,8 @@ def test_a_compressed_set_of_tags_in_wheel_is_told_from_the_lines_that_it_stands
     tag = "py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64"
     (finding,) = find(one(owner=package(tag=tag, tags=(tag,))))
     assert finding.found == (
-        "has the line 'Tag: py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64' in WHEEL, where its file name stands "
-        "for 'Tag: py3-none-manylinux2014_x86_64', 'Tag: py3-none-manylinux_2_17_x86_64'"
+        "has the line 'Tag: py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64' in WHEEL, but its file name means "
+        "'Tag: py3-none-manylinux2014_x86_64', 'Tag: py3-none-manylinux_2_17_x86_64'"
     )
 
 
@@ -168,8 +167,8 @@ def test_only_wheels_for_one_python_may_need_its_library(tag: str, needed: str, 
 @pytest.mark.parametrize(
     ("tag", "remedy"),
     [
-        ("manylinx_2_28_x86_64", "Tag it manylinux_2_17_x86_64; rocwheel repair does so."),
-        ("linux_x86_64", "Tag it manylinux_2_17_x86_64; rocwheel repair does so."),
+        ("manylinx_2_28_x86_64", "Use the tag manylinux_2_17_x86_64. 'rocwheel repair' sets it."),
+        ("linux_x86_64", "Use the tag manylinux_2_17_x86_64. 'rocwheel repair' sets it."),
     ],
 )
 def test_a_tag_that_is_of_no_use_has_the_right_one_as_its_remedy(tag: str, remedy: str) -> None:
@@ -179,7 +178,7 @@ def test_a_tag_that_is_of_no_use_has_the_right_one_as_its_remedy(tag: str, remed
 
 def test_an_unknown_tag_of_a_wheel_without_machine_code_has_the_nearest_one_as_its_remedy() -> None:
     (finding,) = find(one(owner=package(tag="py3-none-win64")))
-    assert (finding.rule, finding.remedy) == ("tag-unknown", "Tag it win_amd64.")
+    assert (finding.rule, finding.remedy) == ("tag-unknown", "Use the tag win_amd64.")
 
 
 def test_the_root_of_a_wheel_for_windows_is_the_same_for_pure_wheels() -> None:
@@ -224,8 +223,7 @@ def test_extension_modules_are_for_the_pythons_of_the_tag(tag: str, names: list[
     owner = package(tag=f"{tag}-{LINUX}")
     audited = one(*(data(f"demo/_ext.{name}") for name in names), owner=owner)
     assert {f.path: f.found for f in find(audited, select=("wrong-python",))} == {
-        f"demo/_ext.{name}": f"is imported by {python} only, but {owner.label} is for {tag}"
-        for name, python in found.items()
+        f"demo/_ext.{name}": f"is only for {python}, but {owner.label} is for {tag}" for name, python in found.items()
     }
 
 

@@ -18,13 +18,13 @@ BREACHES = {
             library("demo/libc.so", defines=("g",)),
         ),
         "demo/a.so",
-        "has 1 undefined symbol that nothing it loads defines: g; it works only where demo/libc.so, which defines it, "
-        "is loaded before with RTLD_GLOBAL",
+        "has 1 undefined symbol that no loaded library defines: g; it works only if demo/libc.so, which defines it, "
+        "is loaded first with RTLD_GLOBAL",
     ),
     "version-of-unneeded": Breach(
         one(library("demo/a.so", "libm.so.6", versions_of=("libm.so.6", "libb.so")), library("demo/libb.so")),
         "demo/a.so",
-        "asks for versions of libb.so, which nothing it loads needs: the loader aborts",
+        "requires versions of libb.so, which no loaded file needs: the loader aborts",
     ),
 }
 
@@ -81,7 +81,7 @@ def test_extension_modules_and_what_they_need_leave_symbols_to_the_interpreter()
         library("demo/libb.so", references=references),
     )
     found = [finding.found for finding in find(one(*files), select=("undefined-symbol",))]
-    assert found == ["has 1 undefined symbol that nothing it loads defines: f"] * 2
+    assert found == ["has 1 undefined symbol that no loaded library defines: f"] * 2
 
 
 @pytest.mark.parametrize("name", ["demo/core.so", "core.so", "*/core.so", "libelsewhere.so.1"])
@@ -101,14 +101,14 @@ def test_what_nothing_loads_is_a_warning_and_says_so() -> None:
     (finding,) = find(one(*files))
     assert (finding.severity.value, finding.found) == (
         "warning",
-        "has 1 undefined symbol that nothing it loads defines: f; nothing in the given packages loads that file",
+        "has 1 undefined symbol that no loaded library defines: f; nothing in the given packages loads that file",
     )
 
 
 def test_a_library_that_defines_some_of_the_symbols_is_named() -> None:
     files = (library("demo/a.so", references=(F, SymbolReference("g"))), library("demo/libc.so", defines=("g",)))
     (finding,) = find(one(*files))
-    assert finding.found.endswith(" that nothing it loads defines: f, g (demo/libc.so defines 1 of them)")
+    assert finding.found.endswith(" that no loaded library defines: f, g (1 defined in demo/libc.so)")
 
 
 def test_what_leaves_symbols_to_the_interpreter_and_nothing_loads_is_a_note() -> None:
@@ -117,8 +117,8 @@ def test_what_leaves_symbols_to_the_interpreter_and_nothing_loads_is_a_note() ->
     (finding,) = find(one(*files))
     assert finding.severity.value == "note"
     assert finding.found == (
-        "has 2 undefined symbols that nothing it loads defines: PyLong_FromLong, _Py_NoneStruct; it works only in a "
-        "process of Python, whose interpreter defines them; nothing in the given packages loads that file"
+        "has 2 undefined symbols that no loaded library defines: PyLong_FromLong, _Py_NoneStruct; it works only in a "
+        "Python process, because the interpreter defines them; nothing in the given packages loads that file"
     )
 
 

@@ -1,4 +1,4 @@
-"""Rules on symbols: libraries of one process that define the same ones bind to each other's by accident."""
+"""Rules about symbols: libraries of one process that define the same symbols bind to each other's by accident."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from rocwheel.environment.loader import Library
     from rocwheel.environment.tree import InstalledFile
 
-# The runtime of HIP, whose file and SONAME auditwheel may have given a hash.
+# The HIP runtime. auditwheel may have added a hash to the file name and the SONAME.
 _HIP_RUNTIME = re.compile(r"libamdhip64(-[0-9a-f]+)?\.so(\.|$)")
-# Names of LLVM's C API, and mangled ones in namespace llvm: functions, and tables of classes (vtables, type names).
+# Names of LLVM's C API, and mangled names in namespace llvm: functions and class tables (vtables, type names).
 _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
-# The C++ run time of GCC: mangled names in namespaces std and __cxxabiv1, their clones for transactions, its functions,
-# and the operators new and delete of C++14 and C++17, with a size or an alignment.
-# GCC toolsets for old systems link what libstdc++.so.6 lacks there into every library (libstdc++_nonshared.a): the same
-# code in each. A file that has all of the run time doesn't need libstdc++.so.6, and its copy may collide.
+# The GCC C++ runtime: mangled names in namespaces std and __cxxabiv1, their transaction clones, runtime functions, and
+# the operators new and delete of C++14 and C++17 with a size or an alignment. GCC toolsets for old systems link the
+# symbols that libstdc++.so.6 lacks there into every library (libstdc++_nonshared.a). That code is the same in each
+# library. A file with the whole runtime doesn't need libstdc++.so.6, and its copy may collide.
 _CXX_RUNTIME = re.compile(
     rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_|_Zd[la]Pv(m|m?St11align_val_t)|_Zn[wa]mSt11align_val_t"
 )
-# What C++ compilers put into each file that uses a class or an inline function: tables of classes (vtables, type names)
-# and the static variables of functions with their guards; instances of templates, too. They are alike in all, and weak
-# unless a link with LTO has made them strong. Where more than these is defined twice, functions and other variables
-# collide as well.
+# Symbols that C++ compilers put into each file that uses a class or an inline function: class tables (vtables, type
+# names), and the static variables of functions with their guards. Template instances are in each file, too. All copies
+# are the same. They are weak unless LTO made them strong. If two files define further symbols, their functions and
+# other variables collide as well.
 _IN_EACH_USER = re.compile(rb"_Z(T[VTIS]|G[VR]|Z)")
 _CXX_LIBRARY = "libstdc++.so.6"
-# The start of a mangled name, and the parts behind which template arguments may stand: names and ABI tags, with their
-# length before them; substitutions, operators, constructors and destructors.
+# The start of a mangled name, and the parts that template arguments can follow: names and ABI tags with their length,
+# substitutions, operators, constructors, and destructors.
 _MANGLED = re.compile(rb"_Z(N[rVK]*[RO]?)?")
 _NAME_LENGTH = re.compile(rb"B?([1-9][0-9]*)")
 _NAME_PART = re.compile(rb"S[0-9A-Z]*_|S[tabisod]|[CD][0-5]|(?!cv)[a-z][a-zA-Z]")
-# Symbols that linkers and C run times put into every library.
+# Symbols that linkers and C runtimes put into every library.
 _COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}
 _COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib_version", b"__odr_asan_gen"}
 
@@ -65,7 +65,7 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
             ):
                 all_names = [name.decode(errors="replace") for name in common]
                 names = first_of(all_names)
-                both = f"both {first.path} and {second.path}, which are loaded together for {process.file.path}"
+                both = f"both {first.path} and {second.path}, which {process.file.path} loads together"
                 found = f"{count(len(common), 'symbol is', 'symbols are')} defined in {both}: {names}"
                 is_loaded = process.file.path in loaded_by_some
                 severity = None if is_loaded else Severity.WARNING
@@ -74,7 +74,7 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
 
 
 def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:
-    """Return whether a context package loads both files by itself: the audited packages can't change that."""
+    """Return whether a context package loads both files itself, so that the audited packages can't change that."""
     files = [subject.file_of(member.library) for member in process.loader.objects]
     context = {file.path: file for file in files if file is not None and subject.tree.is_context(file)}
     return paths <= context.keys() and any(paths <= _loaded_paths(subject, file) for file in context.values())
@@ -96,16 +96,16 @@ def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:
 
 
 def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
-    """Return whether both have versions of symbols, none of them the same: references then can't be confused."""
+    """Return whether both files have symbol versions and share none of them, so that references are unambiguous."""
     one = first.elf.version_definitions if first.elf else ()
     two = second.elf.version_definitions if second.elf else ()
     return bool(one and two) and not set(one) & set(two)
 
 
 def _hip_name(library: Library) -> str:
-    """Return the SONAME of a HIP runtime, as auditwheel may have changed it; empty for any other library.
+    """Return the SONAME of a HIP runtime, even if auditwheel changed it; empty for any other library.
 
-    A library that only forwards to a HIP runtime is none.
+    A library that only forwards to a HIP runtime doesn't count.
     """
     elf, name = library.elf, posixpath.basename(library.path)
     soname = elf.soname or name if elf else name
@@ -119,7 +119,7 @@ def _are_hip_runtimes(subject: Subject, *files: InstalledFile) -> bool:
 
 
 class _HipUse(NamedTuple):
-    """A HIP runtime, by its SONAME and path, and the first file of a package that has it loaded."""
+    """The SONAME and path of a HIP runtime, and the first file of a package that loads it."""
 
     soname: str
     path: str
@@ -170,7 +170,7 @@ def _is_llvm(name: bytes) -> bool:
 
 
 def _is_template_instance(name: bytes) -> bool:
-    """Return whether a mangled name is one of a template with its arguments, or of a member of one."""
+    """Return whether a mangled name belongs to a template instance or to a member of one."""
     head = _MANGLED.match(name)
     position = head.end() if head else len(name)
     while part := _NAME_LENGTH.match(name, position) or _NAME_PART.match(name, position):

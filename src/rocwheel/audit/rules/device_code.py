@@ -1,4 +1,4 @@
-"""Rules on device code: what is promised is there, in every bundle, in a form that the runtime reads."""
+"""Rules about device code: promised code exists, in every bundle, in a form that the runtime reads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
 
 
 def _serve(targets: Iterable[str], wanted: str) -> bool:
-    """Return whether code for ``targets`` serves what code for ``wanted`` would; a malformed target is never served."""
+    """Return whether code for ``targets`` runs wherever code for ``wanted`` does; false for a malformed target."""
     try:
         return covers(map(parse_target_id, targets), parse_target_id(wanted))
     except InputError:
@@ -57,7 +57,7 @@ def _serve(targets: Iterable[str], wanted: str) -> bool:
 
 def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
-        # Libraries of the SDK are each for those GPUs that they have kernels for.
+        # Each SDK library is for the GPUs for which it has kernels.
         if owner.dist_info and not is_sdk_package(owner.name):
             yield from _uneven_files(subject.tree.files_of[owner.source])
 
@@ -71,7 +71,7 @@ def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
         if targets and lacking:
             other = holders[parse_target_id(lacking[0])]
             found = f"has no code for {', '.join(lacking)}, but {other} has"
-            # Fingerprints are made of facts, whose order stays what it was.
+            # Fingerprints contain the facts, so the order of the facts must not change.
             yield Evidence(file.source, found, facts=tuple(sorted(lacking)))
 
 
@@ -86,11 +86,11 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
         found = {target for file in files if file.device for target in file.device.targets}
         processors = {processor_of(target) for target in found}
         carried = found | processors | {load_catalog().package_of(processor) for processor in processors}
-        # The targets of kernel archives and databases are known by their names alone.
+        # Only the names of kernel archives and databases show their targets.
         named = {file.name for file in files}
         for target in sorted(_promised(owner), key=text_sort_key):
             if target not in carried and not any(target in name for name in named) and not _serve(found, target):
-                yield Evidence(owner.label, f"promises code for {target}, but has none", facts=(target,))
+                yield Evidence(owner.label, f"promises code for {target}, but contains no such code", facts=(target,))
 
 
 def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
@@ -114,7 +114,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
 
 
 def _release_of_sdk(subject: Subject) -> Version:
-    """Return the release of the given SDK; a recent one if there is none."""
+    """Return the release of the given SDK, or a recent release if no SDK is given."""
     versions = [owner.version for owner in subject.tree.distributions if is_sdk_package(owner.name)]
     try:
         return min(map(Version, versions), default=_RECENT)
@@ -130,7 +130,7 @@ def _faults(subject: Subject) -> Iterator[Evidence]:
 
 
 def _targetless(subject: Subject) -> Iterator[Evidence]:
-    """Find metadata without a target, as assemblers write it: HIP and ROCr take the processor from the ELF header."""
+    """Find metadata without a target, as assemblers write it. HIP and ROCr read the processor from the ELF header."""
     for source, files in subject.tree.files_of.items():
         found = [file for file in files if file.device and any(f.facts == (TARGET_KEY,) for f in file.device.faults)]
         audited = [file for file in found if not subject.tree.is_context(file)]
@@ -142,10 +142,10 @@ def _targetless(subject: Subject) -> Iterator[Evidence]:
 
 
 def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:
-    """Return what compiled a file's device code, a set for each kind of code object.
+    """Return the compilers of a file's device code, a set for each kind of code object.
 
-    Code objects name them, unless they were stripped or lie in a large compressed bundle. Otherwise those of AMD's
-    compilers that the host code names stand for them: ``hipcc`` compiles both halves of a source with one.
+    Code objects name their compilers, unless they were stripped or are in a large compressed bundle. Otherwise, the AMD
+    compilers that the host code names count, because ``hipcc`` compiles both halves of a source with one compiler.
     """
     if file.device is None:
         return []
@@ -172,7 +172,7 @@ def _compilers(subject: Subject) -> Iterator[Evidence]:
 
 
 def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
-    """Return each compiler of device code with the path of a file that has code of it."""
+    """Return each compiler of device code with the path of a file that has its code."""
     found: dict[str, str] = {}
     for file in files:
         for names in _device_compilers(file):
@@ -181,7 +181,7 @@ def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
 
 
 def _common_compilers(files: Iterable[InstalledFile]) -> frozenset[str]:
-    """Return the compilers that all code objects name: others came along with device libraries."""
+    """Return the compilers that all code objects name. Other compilers come from device libraries."""
     sets = [frozenset(names) for file in files for names in _device_compilers(file)]
     return frozenset.intersection(*sets) if sets else frozenset()
 
@@ -190,7 +190,7 @@ def _host_compilers(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         device = [compiler for names in _device_compilers(file) for compiler in names]
         host = _host_compilers_of(file)
-        # GCC is in every file, by the start files of the C library: it counts only where there is nothing else.
+        # Every file names GCC, because of the C library's start files. GCC counts only if no other compiler is named.
         clang = [compiler for compiler in host if "clang" in compiler]
         others = [compiler for compiler in clang or host if compiler not in device]
         if device and others:
@@ -200,7 +200,7 @@ def _host_compilers(subject: Subject) -> Iterator[Evidence]:
 
 def _archives(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
-        # Of DLLs, another rule says so.
+        # Another rule covers DLLs.
         if file.device and file.device.kpack_fault and not file.windows:
             fault = file.device.kpack_fault
             yield Evidence(file.source, f"can't load its device code: {fault}", facts=(fault,))
@@ -211,7 +211,7 @@ def _code_gaps(subject: Subject, *, is_archive: bool) -> Iterator[Evidence]:
     audited = {file.source: file for file in subject.tree.audited}
     for gap in subject.code.gaps:
         file = audited.get(gap.file.source)
-        # Of DLLs that lead to no archive at all, another rule says so.
+        # Another rule covers DLLs that lead to no archive.
         is_told = file and file.windows and not any(lookup.archives for lookup in subject.code.lookups(gap.file))
         if file and gap.is_archive is is_archive and not (is_archive and is_told):
             severity = Severity.ERROR if gap.reach is Reach.FAILS else Severity.NOTE

@@ -1,4 +1,4 @@
-"""Rules on how ELF files were linked: each loader maps them, and what is writable is never executed."""
+"""Rules about the linking of ELF files: every loader can map them, and writable memory is never executed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _alignment(subject: Subject) -> Iterator[Evidence]:
 
 
 def _pages(source: str, elf: Elf) -> Iterator[Evidence]:
-    """Find libraries that some kernel's pages, or the addresses of a process, are too few for."""
+    """Find libraries that don't fit the page size of some kernels or the address space of a process."""
     if not elf.is_shared_library:
         return
     if (segment := find_unreservable(elf.segments, elf.machine)) is not None:
         found = (
             f"asks for an alignment of 2**{segment.alignment.bit_length() - 1} bytes: glibc 2.35 and later fail to map "
-            "it, as a process has no room for that"
+            "it, because no process has room for that"
         )
         facts = (f"{segment.alignment:#x}",)
         yield Evidence(source, found, "Link it again.", facts=facts, severity=Severity.ERROR)
@@ -48,7 +48,7 @@ def _pages(source: str, elf: Elf) -> Iterator[Evidence]:
 
 
 def _misaligned(subject: Subject) -> Iterator[Evidence]:
-    """Find misaligned segments of files for which no tag says how old a glibc may be: for the others `tags` does."""
+    """Find misaligned segments of files that no tag covers. The rules about tags cover the other files."""
     for file in subject.tree.loadable:
         segment = file.elf.misaligned if file.elf else None
         owner = subject.tree.owners.get(file.distribution)
@@ -86,9 +86,9 @@ def _build_id(subject: Subject) -> Iterator[Evidence]:
         elf = file.elf
         if elf is None or not elf.is_shared_library or elf.build_id is not None:
             continue
-        # A library without code of its own has nothing to debug.
+        # A library without code has nothing to debug.
         if any(segment.type == PT_LOAD and segment.flags & PF_X for segment in elf.segments):
-            yield Evidence(file.source, "has no build id: its debug information can't be found by it")
+            yield Evidence(file.source, "has no build ID, so debuggers can't find its debug information")
 
 
 RULES = (

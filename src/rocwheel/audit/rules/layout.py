@@ -1,4 +1,4 @@
-"""Rules on files: their kinds, modes and names, and files that conflict with each other."""
+"""Rules about files: their kinds, modes, and names, and conflicts between files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile
 
 _AUDITWHEEL_NAME = re.compile(r"-[0-9a-f]{8}\.so(\.|$)")
-"""The end of a SONAME that auditwheel made: with the hash of the library before its run path was changed."""
+"""The end of a SONAME from auditwheel: the hash of the library before its run path was changed."""
 
 
 def _symlinks(subject: Subject) -> Iterator[Evidence]:
@@ -35,7 +35,7 @@ def _symlinks(subject: Subject) -> Iterator[Evidence]:
 
 
 def _modes(subject: Subject) -> Iterator[Evidence]:
-    # Windows has no modes: all that is packed there has 0666.
+    # Windows has no modes: everything that is packed there has mode 0666.
     for file in () if subject.windows.is_platform else subject.tree.audited:
         bits = stat.S_IMODE(file.mode)
         if not file.mode or file.link is not None:
@@ -43,7 +43,7 @@ def _modes(subject: Subject) -> Iterator[Evidence]:
         is_program = file.elf is not None and file.elf.kind is ElfKind.EXECUTABLE
         mode = f"{bits:04o}"
         if bits & (stat.S_ISUID | stat.S_ISGID):
-            yield Evidence(file.source, f"has mode {mode}, which runs it as another user", facts=(mode,))
+            yield Evidence(file.source, f"has mode {mode}, so it runs as another user", facts=(mode,))
         elif not bits & stat.S_IRUSR:
             yield Evidence(file.source, f"has mode {mode}, so its owner can't read it", facts=(mode,))
         elif bits & stat.S_IWOTH:
@@ -58,9 +58,9 @@ _FOR_WINDOWS = (".ps1", ".cmd", ".bat")
 
 
 def _is_command(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a script is there to be run: it is in ``bin``, and that is no package of Python's modules.
+    """Return whether a script is a command, because it is in ``bin`` and ``bin`` is no Python package.
 
-    What a wheel has in ``.data/scripts`` can be run once it is installed.
+    Installers make every file in a wheel's ``.data/scripts`` executable.
     """
     if file.name.endswith(_FOR_WINDOWS):
         return False
@@ -88,14 +88,17 @@ def _duplicates(subject: Subject) -> Iterator[Evidence]:
 
 
 def _kind(file: InstalledFile, *, is_prefix: bool) -> Hashable:
-    """Return what files of one SONAME share that should be one: the package, or in a prefix folder and content."""
+    """Return a key that is equal for files that should be one file.
+
+    Files with the same SONAME should be one file in a package, or in a prefix if their folder and content are the same.
+    """
     return (file.folder, file.size, file.elf) if is_prefix else file.distribution
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
-    """Find different files of one SONAME that files of the tree really load: the first in a process serves all.
+    """Find different files with one SONAME that processes load. The first loaded file serves the whole process.
 
-    Files of one name of auditwheel's come of the same library.
+    Files with the same auditwheel name come from the same library.
     """
     loaded: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
     chosen: set[str] = set()
@@ -105,7 +108,7 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
                 loaded[file.elf.soname][file.path] = file
                 chosen |= {file.elf.soname} if is_chosen else set()
     for soname, files in sorted(loaded.items()):
-        # Digests are there only where a RECORD is; else files of one size with the same facts are copies.
+        # Only a RECORD has digests. Without a RECORD, files with the same size and facts count as copies.
         kinds = {path: file.sha256 or (file.size, file.elf, file.traits) for path, file in files.items()}
         if len(set(kinds.values())) > 1 and soname in chosen:
             places = sorted(files)
@@ -118,7 +121,7 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
 
 
 def _loaded_files(subject: Subject, process: Process) -> Iterator[tuple[InstalledFile, bool]]:
-    """Yield the files that a process loads, each with whether it or the file that loads it is audited."""
+    """Yield the files that a process loads. The flag says whether the file or its loader is audited."""
     files = [subject.file_of(member.library) for member in process.loader.objects]
     for file, member in zip(files[1:], process.loader.objects[1:], strict=True):
         if file is not None:
@@ -145,7 +148,7 @@ def _outside(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         owner = subject.tree.owners.get(file.distribution)
         if owner is not None and owner.is_wheel and (reason := outside_reason(file.member)):
-            yield Evidence(file.source, f"has {reason}: installers refuse it, or write it outside of the environment")
+            yield Evidence(file.source, f"has {reason}: installers refuse it, or write it outside the environment")
 
 
 def _unreadable(subject: Subject) -> Iterator[Evidence]:
@@ -153,11 +156,11 @@ def _unreadable(subject: Subject) -> Iterator[Evidence]:
         if file.problem:
             yield Evidence(file.source, file.problem)
         elif _is_misnamed(subject, file):
-            yield Evidence(file.source, "is named like a DLL or program of Windows, but is none")
+            yield Evidence(file.source, "is named like a Windows DLL or program, but isn't one")
 
 
 def _is_misnamed(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a file for Windows that its loader is to load is a text, empty, or cut off before its headers."""
+    """Return whether a file that the Windows loader would load is text, empty, or cut off before its headers."""
     is_named = file.name.lower().endswith((".dll", ".exe", ".pyd"))
     return is_named and file.windows is None and file.link is None and subject.windows.is_platform
 

@@ -1,4 +1,4 @@
-"""Rules on metadata: what METADATA and RECORD say is true (core metadata, :pep:`376`, :pep:`639`)."""
+"""Rules about metadata: METADATA and RECORD are correct (core metadata, :pep:`376`, :pep:`639`)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
 def _noted(
     problems_of: Callable[[Distribution], tuple[MetadataProblem, ...]],
 ) -> Callable[[Subject], Iterator[Evidence]]:
-    """Return the check for problems that were noted when the metadata was read."""
+    """Return the check for problems that the reader of the metadata found."""
 
     def check(subject: Subject) -> Iterator[Evidence]:
         noted = ((owner, problem) for owner, _ in _with_metadata(subject) for problem in problems_of(owner))
@@ -97,12 +97,12 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
 
 
 def _required(requirement: Requirement) -> tuple[str, ...]:
-    """Return what is required without its versions: a name and extras."""
+    """Return a requirement without its versions: the name and the extras."""
     return (canonicalize_name(requirement.name), *sorted(requirement.extras))
 
 
 def _asked_extras(owner: Distribution) -> tuple[str, ...]:
-    """Return the extras that a distribution may be installed with; an environment doesn't record those it has."""
+    """Return the possible extras of a distribution. An environment doesn't record which extras are installed."""
     return ("", *owner.extras) if owner.is_wheel else ("",)
 
 
@@ -139,7 +139,7 @@ def _record(subject: Subject) -> Iterator[Evidence]:
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """Which distributions ship what under one import name; each set holds sources of distributions."""
+    """The distributions that ship files under one import name. Each set holds sources of distributions."""
 
     regular: set[str]
     """``NAME/__init__.py``"""
@@ -162,7 +162,10 @@ def _names(files: Iterable[InstalledFile]) -> dict[str, _Names]:
 
 
 def _imports(subject: Subject) -> Iterator[Evidence]:
-    """Find import names that several packages ship: Python takes a package, else a module, else a namespace."""
+    """Find import names that several packages ship.
+
+    Python prefers a package to a module, and a module to a namespace.
+    """
     for top, names in sorted(_names(subject.tree.files).items()):
         portions = names.portions - names.regular
         ships = f"ships {top}/__init__.py"
@@ -181,7 +184,7 @@ def _clash(winner: Distribution, loser: Distribution, hidden: str, found: str) -
 
 
 def _hidden(subject: Subject, winners: set[str], losers: set[str]) -> Iterator[tuple[Distribution, Distribution]]:
-    """Yield the first pair of unrelated distributions of which one hides modules of the other, if there is one."""
+    """Yield the first pair of unrelated distributions in which one hides modules of the other."""
     owners = subject.tree.owners
     pairs = ((winner, loser) for winner in sorted(winners) for loser in sorted(losers - winners))
     for winner, loser in pairs:

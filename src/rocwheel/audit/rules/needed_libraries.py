@@ -1,4 +1,4 @@
-"""Rules on libraries that a file needs or opens: that something has them, where its run path leads."""
+"""Rules about libraries that a file needs or opens: they exist, and the file's run path leads to them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ _UNRESOLVED = "unresolved-library"
 _UNREACHABLE = "unreachable-library"
 
 NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
-"""The text of findings on a library that is nowhere."""
+"""The text of findings about a library that nothing provides."""
 
 _SHIP = "Ship the library, require the package that provides it, or build against the required SDK version."
-"""The remedy for a library that is nowhere."""
+"""The remedy for a library that nothing provides."""
 
-_DRIVER = (
-    "Open it by name (dlopen) where the package is to load on machines without it; else say in its docs what it needs."
-)
+_DRIVER = "Tell users that the package needs this driver. To load without the driver, open the library with dlopen."
 
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
@@ -58,7 +56,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
 
 
 def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
-    """Return whether it is known why a library is missing: no other package would have it."""
+    """Return whether the reason for a missing library is known, so that no other package would have the library."""
     if library.name in subject.tree.libraries:
         return True
     is_known = subject.other_versions(library.name) or find_sdk_library(library.name)
@@ -71,9 +69,9 @@ def _absent_requirement(subject: Subject, absent: AbsentRequirement) -> Evidence
     packages, them = " or ".join(absent.packages), "it" if len(absent.packages) == 1 else "them"
     which = f"{count(len(files), 'file needs', 'files need')} {count(len(names), 'library', 'libraries')}"
     through = "" if absent.owner is absent.user else f"loads files of {absent.owner.name}, which "
-    found = f"{through}requires {packages}, not given, for which {which}: {first_of(names)}"
+    found = f"{through}requires {packages}, which isn't given and from which {which}: {first_of(names)}"
     remedy = f"Give {them} with --with, or use --with-requirements."
-    # Not the libraries: which of them are missing changes with every version, and the finding stays the same.
+    # The facts leave out the libraries. The missing ones change with every version, and the finding must stay the same.
     facts = (absent.owner.name, *absent.packages)
     return Evidence(absent.user.label, found, remedy, facts, None if subject.is_closed else Severity.WARNING)
 
@@ -82,13 +80,13 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
     for library in libraries:
         severity = None
         if package := _absent_package(subject, library.name):
-            found = f"{library.words}, but its package {package} is absent"
+            found = f"{library.words}, but its package {package} isn't installed"
             remedy = f"Install {package}, or give it with --with."
         elif package := _package_of_newer_rocm(subject, library.name):
             releases = " and ".join(map(str, layout_releases()))
-            table = f"this table of the SDK's libraries (ROCm {releases})"
-            found = f"{library.words}, of a newer ROCm than {table}: give its {package} with --with"
-            remedy = f"With the wheel of {package} that has it, it is known whether the library is found."
+            table = f"rocwheel's list of SDK libraries (ROCm {releases})"
+            found = f"{library.words}, from a newer ROCm than {table}: give its {package} with --with"
+            remedy = f"With the right wheel of {package}, the audit can check whether the file finds the library."
             severity = Severity.WARNING
         elif elsewhere := _where_else(subject, library):
             found, remedy, severity = f"{library.words}, {elsewhere.words}", elsewhere.remedy, Severity.WARNING
@@ -98,7 +96,7 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
 
 
 def _absent_package(subject: Subject, name: str) -> str:
-    """Return the SDK package that has a library and is absent from a closed set of packages; empty if there is none."""
+    """Return the SDK package that has a library and is absent from a closed set of packages; empty if no package is."""
     folder = find_sdk_library(name)
     package = folder.distribution if folder else ""
     given = (owner.name for owner in subject.tree.distributions)
@@ -106,7 +104,7 @@ def _absent_package(subject: Subject, name: str) -> str:
 
 
 def _package_of_newer_rocm(subject: Subject, name: str) -> str:
-    """Return the SDK package that has a library in a later version than the known layout; empty if that is at hand."""
+    """Return the SDK package that has a later version of a library than the known layout; empty if it is given."""
     older = (find_sdk_library(other) for other in other_versions(name)) if is_newer_than_layout(name) else ()
     package = next((folder.distribution for folder in older if folder), "")
     given = (owner.name for owner in subject.tree.distributions)
@@ -116,14 +114,14 @@ def _package_of_newer_rocm(subject: Subject, name: str) -> str:
 
 def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
     if folders := [file.folder for file in subject.tree.libraries.get(library.name, ())]:
-        return f"{library.words}, but only newer processors find it, in {', '.join(folders)}"
+        return f"{library.words}, but only newer CPUs find it, in {', '.join(folders)}"
     found = f"{library.words}, but {NOT_PROVIDED}"
     others = subject.other_versions(library.name)
     return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
 
 
 def _where_else(subject: Subject, library: UnresolvedLibrary) -> WhereElse | None:
-    """Return where a library may be, unless it is at hand in a way that shows that no other package has it."""
+    """Return where a library may be, or `None` if the given packages show that no other package has it."""
     is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
     return None if is_there else where_else(subject, library.file)
 
@@ -162,14 +160,14 @@ def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[st
 
 
 def _repair(subject: Subject, file: InstalledFile, folders: Collection[str]) -> str:
-    """Return the command of the repair that leads a file to one of the folders which have a library."""
+    """Return the repair command that leads a file to one of the folders with a library."""
     owner = subject.tree.owners.get(file.distribution)
     is_sdk_s = owner is not None and subject.sdk_folders.issuperset(folders)
     return subject.toolkit_of(owner).repair_command if owner and is_sdk_s else "'rocwheel repair'"
 
 
 def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> str:
-    """Return the package outside the SDK, neither at hand nor required, that is known to have a library in a folder."""
+    """Return the non-SDK package that is known to have a library in a folder, and is neither given nor required."""
     known = subject.assumed.get(f"{folder}/{library.name}")
     return "" if known is None or is_sdk_package(known.distribution) else known.distribution
 
@@ -179,9 +177,9 @@ def _inherited(subject: Subject) -> Iterator[Evidence]:
         for search in process.missed:
             pair = process.file.path, search.name
             if pair in subject.inherited | subject.loaded_before:
-                how = "by the RPATH of a file that loads it"
+                how = "through the RPATH of a file that loads it"
                 if pair not in subject.inherited:
-                    how = "because each extension module that loads it has loaded that before"
+                    how = "because each extension module that loads it has already loaded the library"
                 found = f"finds {search.name} only {how}"
                 remedy = _link(_repair(subject, process.file, folders_with(subject, search.name)))
                 yield Evidence(process.file.source, found, remedy, (search.name,))
@@ -205,8 +203,8 @@ def _unprovided(subject: Subject, file: InstalledFile, name: str) -> Evidence:
     return Evidence(file.source, f"opens {name} at run time, but {NOT_PROVIDED}", _SHIP, (name,))
 
 
-_NO_WAY = "no run path leads there from the folder of programs: the name of site-packages depends on the Python"
-_MOVE = "Install the program in the package, and start it by a script of Python, or build a wheel for each Python."
+_NO_WAY = "no run path leads from a program's folder to site-packages, whose path depends on the Python version"
+_MOVE = "Install the program in the package and start it from a Python script, or build a wheel for each Python."
 _CLEAR = "Remove that file, or put the folder of the library first in the run path."
 
 

@@ -1,4 +1,4 @@
-"""Rules on which package a library comes from: one that is required, and its own where it has one."""
+"""Rules about the source of a library: a required package, or the file's own package if it has the library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
 
 
 def _requiring(subject: Subject, use: UndeclaredUse) -> str:
-    """Return the remedy where a repair adds the requirement only if told so; empty elsewhere."""
+    """Return the remedy if a repair adds the requirement only with an option; otherwise empty."""
     toolkit = subject.toolkit_of(use.owner)
     is_given = use.provider in subject.tree.by_name
     if is_given or toolkit.is_sdk or not is_sdk_package(use.provider):
@@ -46,7 +46,7 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
 
 
 def _own_library(subject: Subject, user: InstalledFile, name: str) -> InstalledFile | None:
-    """Return the first library of a name that a file's package ships for any processor of the file's machine."""
+    """Return the first library of that name in a file's package that is for the file's machine."""
     machine = user.elf.machine if user.elf else 0
     own = (
         file

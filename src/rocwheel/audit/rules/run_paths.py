@@ -1,4 +1,4 @@
-"""Rules on RPATH and RUNPATH entries: relative to the file, into folders that can exist, each once."""
+"""Rules about RPATH and RUNPATH entries: each is relative to the file, unique, and leads to a possible folder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _broken_by_spelling(rule: EntryRule) -> Callable[[Subject], Iterator[Evidenc
 
 
 def _on_folders(file: InstalledFile, rule: EntryRule, bad: list[str], severity: Severity | None) -> Evidence:
-    """Return the breach of a rule; it is an error where everybody on a machine can put a library into a folder."""
+    """Return the breach of a rule, which is an error if every user of the machine can write to the folder."""
     if open_to_all := list(filter(is_writable_by_all, bad)):
         found = f"{rule.describe(bad)}; every user of a machine can put a library into {_shown(open_to_all)}"
         return Evidence(file.source, found, _WRITABLE, (*bad,), Severity.ERROR)
@@ -72,7 +72,7 @@ def _build_folders(subject: Subject) -> Iterator[Evidence]:
 
 
 def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
-    """Return whether the folder exists, or does under one of the Pythons that a wheel is for."""
+    """Return whether the folder exists, or exists for one of the Python versions of the wheel."""
     folder = resolve_entry(entry, file.folder)
     if folder is None:
         return False
@@ -105,14 +105,17 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
 
 
 def _never_exists(subject: Subject, folder: str) -> bool:
-    """Return whether a folder is of a build, or lies in a given package that lacks it; another package may have it."""
+    """Return whether a folder belongs to a build, or to a given package that lacks it.
+
+    Another package may have the folder.
+    """
     top = folder.partition("/")[0]
     is_package_s = top in subject.folders and top not in _absent_tops(subject)
     return not subject.has_folder(folder) and (is_package_s or is_python_build_folder(folder))
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
-    """Return whether a file lacks a library, and a required package that is not given may have it in that folder."""
+    """Return whether a file lacks a library that a required package may have in that folder, but isn't given."""
     owner = subject.tree.owners.get(file.distribution)
     if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
         return False
@@ -120,12 +123,12 @@ def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
 
 
 def _goes_astray(subject: Subject, file: InstalledFile, entry: str) -> bool:
-    """Return whether ``..`` after a folder that doesn't exist keeps the loader from the folder that is meant."""
+    """Return whether ``..`` after a missing folder keeps the loader from the intended folder."""
     return goes_back(entry) and not subject.disk.is_folder(expand_entry(entry, f"{SITE}/{file.folder}"))
 
 
 def _absent_tops(subject: Subject) -> set[str]:
-    """Return the platform folders of those SDK packages that are not given, and of others that are assumed."""
+    """Return the platform folders of SDK packages that aren't given, and of other assumed packages."""
     given = {owner.name for owner in subject.tree.distributions}
     assumed = {folder.folder.partition("/")[0] for folder in subject.assumed.values()}
     return assumed | {folder.folder.partition("/")[0] for folder in sdk_folders() if folder.distribution not in given}
@@ -193,7 +196,7 @@ def _is_library(file: InstalledFile) -> bool:
 
 
 def _searches(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a file needs more than the system's libraries or may open others; bundled ones may do neither."""
+    """Return whether a file needs more than the system's libraries or may open others. Bundled files may do neither."""
     assert file.elf is not None
     names = (*file.elf.needed, *subject.settings.opened_by(file.path))
     is_given = (subject.system.find(name, file.elf.machine) for name in names)
@@ -201,7 +204,7 @@ def _searches(subject: Subject, file: InstalledFile) -> bool:
 
 
 def _plain(run_path: str | None) -> str:
-    """Return a run path with ``${ORIGIN}``, which means the same, as ``$ORIGIN``."""
+    """Return a run path with ``$ORIGIN`` instead of ``${ORIGIN}``, which means the same."""
     return (run_path or "").replace("${ORIGIN}", "$ORIGIN")
 
 

@@ -1,4 +1,4 @@
-"""Rules on compatibility tags: what a wheel's name promises holds for every file in it (:pep:`425`, :pep:`600`)."""
+"""Rules about compatibility tags: the promises in a wheel's name hold for every file in it (:pep:`425`, :pep:`600`)."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def _too_new(subject: Subject) -> Iterator[Evidence]:
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
         if promised and floor and next_policy(floor.glibc) < promised:
             found = (
-                f"asks for glibc {promised[0]}.{promised[1]}, but its files run on {'.'.join(map(str, floor.glibc))}"
+                f"requires glibc {promised[0]}.{promised[1]}, but its files run on {'.'.join(map(str, floor.glibc))}"
             )
-            remedy = f"{floor.tag} would let more systems install it."
+            remedy = f"With the tag {floor.tag}, more systems can install the wheel."
             yield Evidence(owner.label, found, remedy, _versions(promised, floor))
 
 
 def _versions(promised: tuple[int, int], floor: PlatformFloor) -> tuple[str, str]:
-    """Return the glibc that a wheel is for and the tag that it could have: the facts of a finding."""
+    """Return the glibc version of a wheel's tag, and the tag that the wheel could have: the facts of a finding."""
     return ".".join(map(str, promised)), floor.tag
 
 
@@ -65,20 +65,20 @@ def _unknown(subject: Subject) -> Iterator[Evidence]:
         for tag in wheel_platforms(owner.label):
             if not is_known_platform(tag.text):
                 nearest = nearest_platform(tag.text)
-                by_hand = f"Tag it {nearest}." if nearest else _BY_HAND
+                by_hand = f"Use the tag {nearest}." if nearest else _BY_HAND
                 remedy = by_hand if tag.text in _repaired(subject, owner) else _retagging(subject, owner)
-                yield Evidence(owner.label, f"has the tag {tag.text}, which no installer takes", remedy, (tag.text,))
+                yield Evidence(owner.label, f"has the tag {tag.text}, which no installer accepts", remedy, (tag.text,))
 
 
 def _repaired(subject: Subject, owner: Distribution) -> list[str]:
-    """Return the platform tags that a repair gives a wheel."""
+    """Return the platform tags of a wheel after a repair."""
     return repaired_platforms(split_tags(owner.name_tags[2]), subject.tree.files_of[owner.source])
 
 
 def _retagging(subject: Subject, owner: Distribution) -> str:
-    """Return the remedy for wrong platform tags: the repair where it changes them, else what users do themselves."""
+    """Return the remedy for wrong platform tags: the repair if it changes them, or steps for the user."""
     repaired = ".".join(_repaired(subject, owner))
-    return _BY_HAND if repaired == owner.name_tags[2] else f"Tag it {repaired}; rocwheel repair does so."
+    return _BY_HAND if repaired == owner.name_tags[2] else f"Use the tag {repaired}. 'rocwheel repair' sets it."
 
 
 def _local(subject: Subject) -> Iterator[Evidence]:
@@ -103,13 +103,13 @@ def _purelib(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _wheels(subject):
         first = misplaced_code(owner, subject.tree.files_of[owner.source])
         if first:
-            yield Evidence(owner.label, f"says Root-Is-Purelib: true, but contains machine code: {first.path}")
+            yield Evidence(owner.label, f"sets Root-Is-Purelib: true, but contains machine code: {first.path}")
 
 
 def _machines(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         platforms = wheel_platforms(owner.label)
-        # Tags that no installer takes name no machine: that is a finding of its own.
+        # Unknown tags name no machine, and another rule reports them.
         machines = {tag.machine for tag in platforms if tag.is_linux and is_known_platform(tag.text)}
         other = [tag.text for tag in platforms if tag.system in ("windows", "macos")]
         for file in files:
@@ -127,7 +127,7 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
 
 
 def _windows_machines(subject: Subject, owner: Distribution) -> Iterator[Evidence]:
-    """Find DLLs and programs that the machine of a wheel's tag doesn't load, and DLLs in wheels for Linux."""
+    """Find DLLs and programs that the machine in the tag can't load, and DLLs in wheels for Linux."""
     platforms = wheel_platforms(owner.label)
     tags = ", ".join(tag.text for tag in platforms)
     machines = {_COFF_MACHINES.get(tag.text) for tag in platforms if tag.system == "windows"} - {None}
@@ -136,7 +136,7 @@ def _windows_machines(subject: Subject, owner: Distribution) -> Iterator[Evidenc
         if report is None:
             continue
         if machines and report.machine not in machines:
-            # Windows runs programs of 32 bits, too, but no process loads their DLLs.
+            # Windows also runs 32-bit programs, but no 64-bit process loads 32-bit DLLs.
             is_harmless = report.machine == X86 and not report.is_dll
             found = f"is for {machine_name(report.machine)}, but {owner.label} is for {tags}"
             severity = Severity.WARNING if is_harmless else None
@@ -163,7 +163,7 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
 
 
 def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> Iterator[Evidence]:
-    """Find extension modules whose names say that the Pythons of a wheel's tag don't import them.
+    """Find extension modules whose names show that the Python versions in the tag don't import them.
 
     A library that no Python can import may have such a name, too: ``torch.ops.load_library`` opens it by its path.
     """
@@ -184,21 +184,21 @@ def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> I
 def _unimportable(
     owner: Distribution, found: dict[str, InstalledFile], serves: AbstractSet[str], *, is_abi3: bool
 ) -> Iterator[Evidence]:
-    """Find a module that is there only for Pythons which a wheel is not for, or not for all that an abi3 wheel is for.
+    """Find a module that some Python version in the wheel's tag can't import.
 
-    ``found`` are its files by the tag of the Python that imports them, empty for every Python.
+    ``found`` maps the tag of the Python version that imports a file to the file; the tag is empty for every Python.
     """
     if "" in found or (not is_abi3 and serves <= found.keys()):
         return
     python, abi, _ = owner.name_tags
     for tag, file in found.items():
         if is_abi3 or tag not in serves:
-            text = f"is imported by {_python_name(tag)} only, but {owner.label} is for {python}-{abi}"
+            text = f"is only for {_python_name(tag)}, but {owner.label} is for {python}-{abi}"
             yield Evidence(file.source, text, _BUILD_MODULE, facts=("module", tag, python, abi))
 
 
 def _module_python(abi: str) -> str:
-    """Return the tag of the Python that imports a module, by the ABI in its name; empty for every one."""
+    """Return the tag of the Python that imports a module, from the ABI in its name; empty for every Python."""
     match = _MODULE_ABI.match(abi)
     kinds = {"cpython-": "cp", "cp": "cp", "pypy": "pp"}
     return f"{kinds[match['kind']]}{match['version']}" if match else ""
@@ -224,7 +224,7 @@ def _abi3_symbols(subject: Subject) -> Iterator[Evidence]:
 def _unstable(
     subject: Subject, owner: Distribution, file: InstalledFile, oldest: tuple[int, int]
 ) -> Iterator[Evidence]:
-    """Find the symbols of the interpreter that a file uses although they aren't stable, or newer than a wheel's tag."""
+    """Find the interpreter symbols in a file that aren't stable, or that are newer than the wheel's tag."""
     names, added = _python_symbols(file), stable_abi()
     if oldest > max(added.values()):
         return
@@ -241,7 +241,7 @@ def _unstable(
 
 
 def _python_symbols(file: InstalledFile) -> list[str]:
-    """Return the symbols of the interpreter that a file has to find; weak ones may be absent."""
+    """Return the interpreter symbols that a file requires. Weak symbols may be absent."""
     asked = [one.name for one in (file.traits.linkage.references if file.traits else ()) if not one.version]
     dlls = file.windows.pe.imports if file.windows and file.windows.pe else ()
     asked += [name for dll in dlls if dll.name.lower() == _STABLE_DLL for name in dll.functions]
@@ -249,7 +249,7 @@ def _python_symbols(file: InstalledFile) -> list[str]:
 
 
 def _is_provided(subject: Subject, user: InstalledFile, name: str) -> bool:
-    """Return whether a library of the packages defines a symbol, or may do so: one that ``user`` needs isn't given."""
+    """Return whether a library defines a symbol, or may define it because a library that ``user`` needs isn't given."""
     if user.elf and any(
         needed not in subject.tree.libraries and subject.system.find(needed, user.elf.machine) is None
         for needed in user.elf.needed
@@ -259,7 +259,7 @@ def _is_provided(subject: Subject, user: InstalledFile, name: str) -> bool:
 
 
 def _python_of(name: str) -> str:
-    """Return the tag of the Python version whose library a name is, such as ``cp312``; empty for any other name."""
+    """Return the tag of the Python version of a library name, such as ``cp312``; empty for any other name."""
     if match := _LIBPYTHON.fullmatch(name):
         return f"cp{match['major']}{match['minor']}"
     match = _PYTHON_DLL.fullmatch(name)
@@ -272,12 +272,12 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
             continue
         named = expand_tags(*owner.name_tags)
         if set(named) != set(owner.tags):
-            found = f"has {_tag_line(owner.tags)} in WHEEL, where its file name stands for {_quoted(named)}"
+            found = f"has {_tag_line(owner.tags)} in WHEEL, but its file name means {_quoted(named)}"
             yield Evidence(owner.label, found, facts=(*owner.tags,), severity=_line_severity(owner, named))
 
 
 def _line_severity(owner: Distribution, named: Sequence[str]) -> Severity | None:
-    """Return a note where lines only have several tags in one, as the file name has: every installer takes them."""
+    """Return NOTE if a line only contains several tags, as the file name does: all installers accept it."""
     lines = [line.split("-") for line in owner.tags]
     if any(len(parts) != _TAG_PARTS for parts in lines):
         return None
@@ -296,7 +296,7 @@ def _quoted(tags: Sequence[str]) -> str:
 def _musl(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         if owner.is_for_musl and any(file.is_loadable for file in files):
-            yield Evidence(owner.label, "is for musl: whether its libraries find each other is not checked")
+            yield Evidence(owner.label, "is for musl: the audit doesn't check whether its libraries find each other")
 
 
 def _mach_o(subject: Subject) -> Iterator[Evidence]:
@@ -311,13 +311,13 @@ _TAG_PARTS = 3
 _MODULE = re.compile(r"(?P<module>(?:.*/)?[^/.]+)\.(?:(?P<abi>[\w-]+)\.)?(?:so|pyd)")
 _MODULE_ABI = re.compile(r"(?P<kind>cpython-|cp|pypy)(?P<version>3\d+[td]?)(?=-|$)")
 _OWN_PYTHON = re.compile(r"(?:^|/)(?:lib-dynload|python3\.\d+)/")
-"""Folders of a Python of the package's own."""
+"""Folders of a Python that the package contains."""
 _ABI_FLAGS = re.compile(r"cp3\d+([td]*)")
 _ONE_PYTHON = re.compile(r"(?:cp|pp)3\d+")
 _CPYTHON = re.compile(r"cp3\d+")
 _STABLE_DLL = "python3.dll"
 _OF_PYTHON = re.compile(r"_?Py[A-Z_]")
-_BUILD_MODULE = "Build the module with the Python of the wheel's tag, and clear the build folder before."
+_BUILD_MODULE = "Clear the build folder, and build the module with the Python version in the wheel's tag."
 _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
 _PYTHON_DLL = re.compile(r"python(3\d+)t?(?:_d)?\.dll", re.IGNORECASE)
@@ -325,11 +325,11 @@ _COFF_MACHINES = {tag: machine for machine, tag in WINDOWS_TAGS.items()}
 _MACHINE = "Build a separate wheel for each machine, with a tag that matches its files."
 _TAG = "Use the tag that the files require. 'rocwheel repair' sets it."
 _BY_HAND = (
-    "Tag it by what its files run on, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, macosx_11_0_arm64 or "
-    "win_amd64, and build a wheel for each such system."
+    "Use the tag of the system that the files run on, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, "
+    "macosx_11_0_arm64 or win_amd64, and build a wheel for each such system."
 )
-_REALIGN = "'rocwheel repair' gives the segment an alignment that every glibc takes. patchelf 0.18 makes such segments."
-_TAKE_OUT = "Take that tag out of the file name and of WHEEL: the others serve."
+_REALIGN = "'rocwheel repair' sets an alignment that every glibc accepts. patchelf 0.18 causes this problem."
+_TAKE_OUT = "Remove that tag from the file name and from WHEEL. The other tags are enough."
 _OLDER = "If you test the wheel on the older glibc, add that tag. 'rocwheel repair' keeps such tags."
 
 RULES = (

@@ -1,4 +1,4 @@
-"""Rules on undefined symbols: something that a file loads defines them (gABI, "Symbol Table").
+"""Rules about undefined symbols: a library that the file loads defines them (gABI, "Symbol Table").
 
 A file finds its own symbols, those of all files that it needs, and those of files that are loaded before it.
 """
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
 
 class Definitions:
-    """The symbols that files define, by name: a process may hold hundreds of files, each with thousands of references.
+    """The symbols that files define, by name.
 
-    Only those names are kept that one of ``references`` has.
+    A process may have hundreds of files, each with thousands of references. This class therefore keeps only the names
+    in ``references``.
     """
 
     def __init__(self, linkages: Mapping[str, Linkage], references: Iterable[SymbolReference]) -> None:
@@ -51,26 +52,26 @@ class Definitions:
                 self._holders[name].append(path)
 
     def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
-        """Return whether one of the files at ``paths`` defines what one of the given references asks for."""
+        """Return whether one of the files at ``paths`` defines the symbol of one of the given references."""
         holders = self._holders.get(reference.name.encode(), ())
         return any(path in paths and self._linkages[path].defines(reference) for path in holders)
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What defines symbols in a process, as far as it is known."""
+    """The known symbol definitions in a process."""
 
     definitions: Definitions
     paths: frozenset[str]
-    """The files of the process whose symbols are known."""
+    """The files in the process whose symbols are known."""
     patterns: tuple[str, ...] = ()
-    """Symbols that libraries of the system define without versions, or that the interpreter has."""
+    """Symbols that system libraries define without versions, or that the interpreter has."""
     unseen: frozenset[str] = frozenset()
-    """Libraries that are loaded, but were not given: they may define anything."""
+    """Loaded libraries that were not given: they may define any symbol."""
     is_partial: bool = False
-    """Whether something that may define symbols without versions is missing or was not given."""
+    """Whether a possible source of unversioned symbols is missing or was not given."""
 
     def has(self, reference: SymbolReference) -> bool:
-        """Return whether a symbol is defined, or may be defined by a library that was not given."""
+        """Return whether a symbol is defined, or whether a library that was not given may define it."""
         if reference.version and any(fnmatchcase(reference.library, name) for name in self.unseen):
             return True
         if self.definitions.has(reference, self.paths):
@@ -84,7 +85,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 @functools.cache
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return one expression for all patterns: `fnmatch` remembers too few of them."""
+    """Return one expression for all patterns, because the cache of `fnmatch` holds too few."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
@@ -99,13 +100,13 @@ def is_of_interpreter(reference: SymbolReference) -> bool:
 
 
 def _host_symbols(file: InstalledFile) -> tuple[str, ...]:
-    """Return patterns of the symbols that the program has that loads a file as its plug-in; none for other files."""
+    """Return patterns of the symbols in the program that loads a file as its plug-in; empty for other files."""
     definitions = file.traits.linkage.definitions if file.traits else frozenset()
     return tuple(chain.from_iterable(p for entry, p in plugin_symbols().items() if entry.encode() in definitions))
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What one process, or several, bring into a scope: files by their paths, and names of others."""
+    """The files by path, and the names of other libraries, that one or more processes add to a scope."""
 
     paths: frozenset[str] = frozenset()
     unseen: frozenset[str] = frozenset()
@@ -115,21 +116,21 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Scopes:
-    """The scopes of a tree's files; what several of them share is computed once."""
+    """The scopes of a tree's files. Shared parts are computed once."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         linkages = {path: file.traits.linkage for path, file in subject.tree.by_path.items() if file.traits}
-        # Of several files at one path each has references.
+        # If several files are at one path, each has references.
         used = (file.traits.linkage.references for file in subject.tree.files if file.traits)
         self._definitions = Definitions(linkages, chain.from_iterable(used))
         self._in_interpreter = _interpreter_files(subject.processes, subject)
         self._before: dict[tuple[str, ...], _Part] = {}
 
     def of(self, process: Process) -> Scope:
-        """Return the scope of a file that is loaded, by an interpreter or by itself, and of what is declared before.
+        """Return the scope of a file that an interpreter or a program loads, including files that the settings add.
 
-        What a file opens by name is not part of it: ``dlopen`` doesn't share those symbols.
+        The scope doesn't include files that the file opens by name, because ``dlopen`` doesn't share their symbols.
         """
         part = self._part(process) | self._part_before(self._subject.settings.loaders_of(process.file.path))
         system = [unversioned_symbols(name) for name in part.unseen]
@@ -146,7 +147,7 @@ class Scopes:
         return _Part(frozenset(file.path for _, file in files if file), frozenset(unseen | missing))
 
     def _part_before(self, names: tuple[str, ...]) -> _Part:
-        """Return what the settings put before a file, by the paths or names of that."""
+        """Return the part that the settings load before a file, given by paths or names."""
         if names not in self._before:
             found = {name: _files(self._subject, name) for name in names}
             declared = _Part(unseen=frozenset(name for name in names if not found[name]))
@@ -157,7 +158,7 @@ class Scopes:
 
 
 def _files(subject: Subject, pattern: str) -> list[InstalledFile]:
-    """Return the programs and libraries at the paths, or of the file names, that a pattern fits."""
+    """Return the programs and libraries whose path or file name a pattern matches."""
     return [f for f in subject.tree.files if f.is_loadable and _fits(f, pattern)]
 
 
@@ -166,9 +167,9 @@ def _fits(file: InstalledFile, pattern: str) -> bool:
 
 
 def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
-    """Return the paths of Python's extension modules and of all that they need: an interpreter is there already.
+    """Return the paths of Python's extension modules and of all their dependencies: an interpreter is already loaded.
 
-    Copies of such files count as well: wheels hold no links, so that the other names of a library are copies.
+    Copies of such files count as well. Wheels contain no links, so a library's other names are copies.
     """
     found = set()
     for process in processes:
@@ -180,11 +181,11 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
 
 
 def absent_versioned(subject: Subject, process: Process) -> list[str]:
-    """Return the libraries of which a file asks for versions, and which nothing in the process has loaded.
+    """Return the libraries whose versions a file references, but that nothing in the process loads.
 
-    glibc aborts at them (``_dl_check_map_versions`` in dl-version.c). It looks for a name among all that is loaded,
-    not just in what the file names as NEEDED. The C library is always there, and an interpreter has that of math.
-    What libraries that are not at hand load is not known: those of the system may load others of the system.
+    glibc aborts in this case (``_dl_check_map_versions`` in dl-version.c). It searches for the name among all loaded
+    files, not only in the file's NEEDED entries. The C library is always loaded, and an interpreter has the math
+    library. Libraries that aren't given may load others: system libraries may load other system libraries.
     """
     needs = process.file.elf.version_needs if process.file.elf else ()
     declared = subject.settings.loaders_of(process.file.path)
@@ -210,7 +211,7 @@ _OWN_FAMILY = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "l
 
 
 class VersionGap(msgspec.Struct, frozen=True):
-    """A reference to a version, and the library without that version in which the loader finds the symbol."""
+    """A reference to a version, and the library without that version where the loader finds the symbol."""
 
     reference: SymbolReference
     library: InstalledFile
@@ -219,9 +220,9 @@ class VersionGap(msgspec.Struct, frozen=True):
 def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
     """Yield the references of a process's file at which the loader aborts (glibc, ``check_match`` in dl-lookup.c).
 
-    A library without a version table satisfies any reference by the symbol's name, unless the reference asks for a
-    version of that very library. The loader then takes the library for one that has lost its versions. One that has
-    others is refused before any symbol is looked up (``_dl_check_map_versions`` in dl-version.c).
+    A library without a version table satisfies any reference with the symbol's name, unless the reference names a
+    version of that library. In that case, the loader assumes that the library has lost its versions. The loader refuses
+    a library with other versions before it looks up any symbol (``_dl_check_map_versions`` in dl-version.c).
     """
     traits = process.file.traits
     names = {search.name: search.found for search in process.loader.searches if search.found is not None}
@@ -240,7 +241,7 @@ def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
 
 
 def _lacks(library: InstalledFile, reference: SymbolReference) -> bool:
-    """Return whether a library defines versions, but not the one that a reference asks for."""
+    """Return whether a library defines versions, but not the version that a reference names."""
     versions = library.traits.linkage.versions if library.traits else ()
     return bool(versions) and reference.version.encode() not in versions
 
@@ -256,7 +257,7 @@ def _underlinked(subject: Subject) -> Iterator[Evidence]:
             continue
         unmet = unmet_references(process.file.traits.linkage, scopes.of(process))
         if unmet:
-            found = f"has {count(len(unmet), 'undefined symbol')} that nothing it loads defines: {_shown(unmet)}"
+            found = f"has {count(len(unmet), 'undefined symbol')} that no loaded library defines: {_shown(unmet)}"
             is_pythons = all(map(is_of_interpreter, unmet))
             found += _IN_PYTHON if is_pythons else _holder(subject, unmet)
             is_loaded = process.file.path in loaded
@@ -275,15 +276,17 @@ def _undefined(subject: Subject) -> Iterator[Evidence]:
         for library, group in gaps.items():
             references = [gap.reference for gap in group]
             elf = group[0].library.elf
-            without = "lacks that version: the loader refuses it" if elf and elf.version_definitions else _UNVERSIONED
-            found = f"asks {library} for {_shown(references)}, but that {without}"
+            without = (
+                "doesn't have that version: the loader refuses it" if elf and elf.version_definitions else _UNVERSIONED
+            )
+            found = f"needs {_shown(references)} from {library}, which {without}"
             yield Evidence(process.file.source, found, _RELINK, (library, *map(str, references)))
 
 
 def _unneeded(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
         for library in absent_versioned(subject, process):
-            found = f"asks for versions of {library}, which nothing it loads needs: the loader aborts"
+            found = f"requires versions of {library}, which no loaded file needs: the loader aborts"
             yield Evidence(process.file.source, found, facts=(library,))
 
 
@@ -292,7 +295,7 @@ def _shown(unmet: Sequence[SymbolReference]) -> str:
 
 
 def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
-    """Return which library of the packages defines most of them, or what it takes to use that; empty if none does."""
+    """Return the library that defines most of the symbols, or the condition for using it; otherwise empty."""
     counts = {
         file.path: sum(map(file.traits.linkage.defines, unmet))
         for file in subject.tree.files
@@ -301,12 +304,12 @@ def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
     best = max(counts, key=lambda path: counts[path], default="")
     if best and counts[best] == len(unmet):
         return _AFTER.format(best, "it" if len(unmet) == 1 else "them")
-    return f" ({best} defines {counts[best]} of them)" if best and counts[best] else ""
+    return f" ({counts[best]} defined in {best})" if best and counts[best] else ""
 
 
-_AFTER = "; it works only where {}, which defines {}, is loaded before with RTLD_GLOBAL"
-_EMBED = "If a program that is not Python loads it, link it with libpython."
-_IN_PYTHON = "; it works only in a process of Python, whose interpreter defines them"
+_AFTER = "; it works only if {}, which defines {}, is loaded first with RTLD_GLOBAL"
+_EMBED = "If a program other than Python loads the file, link the file with libpython."
+_IN_PYTHON = "; it works only in a Python process, because the interpreter defines them"
 _UNVERSIONED = "has no symbol versions: the loader aborts"
 _RELINK = "Link both files again: one of them was built with a version script."
 

@@ -18,7 +18,7 @@ BREACHES = {
     "dll-missing": Breach(
         one(dll("demo/a.dll", "KERNEL32.dll", "absent.dll"), owner=windows_package()),
         "demo/a.dll",
-        "needs absent.dll, but no package has it, and neither have ROCm's packages nor Windows: error 126, which "
+        "needs absent.dll, but no package has it, and neither ROCm nor Windows provides it: error 126, which "
         "doesn't name it",
     ),
     "dll-unreachable": Breach(
@@ -28,7 +28,7 @@ BREACHES = {
             owner=CORE,
         ),
         "_rocm_sdk_core/bin/a.dll",
-        "needs plugin.dll, which is in _rocm_sdk_core/lib/plugins, where Windows doesn't look for it",
+        "needs plugin.dll, which is in _rocm_sdk_core/lib/plugins, where Windows doesn't search for it",
     ),
     "dll-function": Breach(
         one(dll("demo/a.dll", "b.dll", functions=("f", "g", "#7")), dll("demo/b.dll"), owner=windows_package()),
@@ -43,7 +43,7 @@ BREACHES = {
     "dll-redistributable": Breach(
         one(dll("demo/a.dll", "MSVCP140.dll", "VCRUNTIME140.dll"), owner=windows_package()),
         "demo-1.0-py3-none-win_amd64.whl",
-        "needs msvcp140.dll of Visual C++ (demo/a.dll does), which Windows doesn't have",
+        "needs msvcp140.dll from Visual C++ (for demo/a.dll), which Windows doesn't have",
     ),
     "dll-debug-runtime": Breach(
         one(dll("demo/a.dll", "VCRUNTIME140D.dll"), owner=windows_package()),
@@ -53,7 +53,8 @@ BREACHES = {
     "dll-from-driver": Breach(
         tree((CORE, [HIP, COMGR, exe("_rocm_sdk_core/lib/llvm/bin/tool.exe", "amdhip64_7.dll")])),
         "_rocm_sdk_core/lib/llvm/bin/tool.exe",
-        "loads amdhip64_7.dll of AMD's driver from System32, if there is one, not _rocm_sdk_core/bin/amdhip64_7.dll",
+        "loads AMD's driver DLL amdhip64_7.dll from System32, if it exists, instead of "
+        "_rocm_sdk_core/bin/amdhip64_7.dll",
     ),
     "dll-of-driver": Breach(
         one(dll("demo/OpenCL.dll"), owner=windows_package()),
@@ -193,7 +194,7 @@ def test_somebody_has_to_tell_windows_of_the_folders_of_rocm() -> None:
         ("dll-from-driver", Severity.WARNING),
         ("dll-unreachable", Severity.WARNING),
     ]
-    assert silent[1].remedy.startswith("Have the package call rocm_sdk.initialize_process")
+    assert silent[1].remedy.startswith("In the package, call rocm_sdk.initialize_process")
 
 
 def test_what_a_required_package_adds_serves_those_that_require_it() -> None:
@@ -239,7 +240,7 @@ def test_only_the_driver_may_have_a_dll_that_no_package_has() -> None:
         (
             "dll-from-driver",
             "demo/a.dll",
-            "needs amd_comgr_2.dll, which no package has: only AMD's driver brings it, in whichever version",
+            "needs amd_comgr_2.dll, which no package has: only AMD's driver installs it, in any version",
         )
     ]
 
@@ -247,8 +248,8 @@ def test_only_the_driver_may_have_a_dll_that_no_package_has() -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("amd_comgr_2.dll", "Require the package of ROCm's that has it."),
-        ("amdxc64.dll", "Load it only where it is there."),
+        ("amd_comgr_2.dll", "Require the ROCm package that has it."),
+        ("amdxc64.dll", "Load the DLL only if it exists."),
     ],
 )
 def test_what_to_do_depends_on_whether_rocm_has_a_package_with_it(name: str, remedy: str) -> None:

@@ -25,7 +25,7 @@ BREACHES = {
     "image-signed": Breach(
         one(dll("demo/a.dll", signed=True), owner=windows_package()),
         "demo/a.dll",
-        "is signed: any edit, such as taking device code out of it, voids the signature",
+        "is signed: any edit, such as removing device code, voids the signature",
     ),
 }
 
@@ -45,7 +45,7 @@ def test_many_faults_of_a_file_are_one_finding_that_stays_the_same_in_other_vers
 @pytest.mark.parametrize("name", ["a.dll", "tool.exe", "_c.PYD"])
 def test_what_is_named_like_a_dll_but_is_none_can_not_be_read(name: str) -> None:
     assert brief(find(one(data(f"demo/{name}"), owner=windows_package()))) == [
-        ("unreadable-binary", f"demo/{name}", "is named like a DLL or program of Windows, but is none")
+        ("unreadable-binary", f"demo/{name}", "is named like a Windows DLL or program, but isn't one")
     ]
 
 

@@ -25,17 +25,18 @@ BREACHES = {
     "windows-case": Breach(
         one(data("demo/Kernels.dat"), data("demo/kernels.dat"), owner=windows_package()),
         "demo/Kernels.dat",
-        "differs from demo/kernels.dat only in case: Windows has one file for both",
+        "differs from demo/kernels.dat only in case: Windows treats both as one file",
     ),
     "windows-path": Breach(
         one(data(LONG), owner=windows_package()),
         LONG,
-        "has a path of 188 characters, which leaves 70 for that of site-packages",
+        "has a path of 188 characters, which leaves 70 for the path of site-packages",
     ),
     "windows-kernels": Breach(
         one(data(f"{'y' * 90}/rocblas/library/a.dat"), owner=windows_package()),
         f"{'y' * 90}/rocblas/library/a.dat",
-        f"is in {'y' * 90}/rocblas/library, whose kernels are found up to 174 characters deep: that leaves 67 for the "
+        f"is in {'y' * 90}/rocblas/library, where rocBLAS finds kernels only in paths of up to "
+        "174 characters: this leaves 67 for the "
         "path of site-packages",
     ),
 }
@@ -49,12 +50,12 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
 def test_a_path_of_300_characters_is_an_error() -> None:
     (finding,) = find(one(data(f"demo/{'a' * 145}/{'b' * 149}"), owner=windows_package()))
     assert (finding.rule, finding.severity) == ("windows-path", Severity.ERROR)
-    assert finding.found == "has a path of 300 characters, which leaves 0 for that of site-packages"
+    assert finding.found == "has a path of 300 characters, which leaves 0 for the path of site-packages"
 
 
 def test_the_longest_path_of_a_package_stands_for_the_others() -> None:
     (finding,) = find(one(data(LONG), data(LONG[:-1]), data("demo/a"), owner=windows_package()))
-    assert finding.found.endswith("leaves 70 for that of site-packages, and 1 more file less than 80")
+    assert finding.found.endswith("leaves 70 for the path of site-packages, and 1 more file less than 80")
 
 
 def test_the_settings_say_how_long_the_path_of_site_packages_may_be() -> None:
@@ -66,7 +67,7 @@ def test_the_settings_say_how_long_the_path_of_site_packages_may_be() -> None:
 def test_a_name_that_differs_in_case_from_another_package_is_found_once() -> None:
     audited = tree((windows_package("one"), [data("shared/A")]), (windows_package("two"), [data("shared/a")]))
     assert brief(find(audited)) == [
-        ("windows-case", "shared/A", "differs from shared/a only in case: Windows has one file for both")
+        ("windows-case", "shared/A", "differs from shared/a only in case: Windows treats both as one file")
     ]
 
 
@@ -118,7 +119,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             "windows-name",
             ARCHIVE,
             (
-                "has packed _rocm_sdk_devel/aux.h, which can't be written: 'aux.h' is the "
+                "contains _rocm_sdk_devel/aux.h, which can't be written: 'aux.h' is the "
                 "name of the device AUX on Windows"
             ),
             id="name",
@@ -127,7 +128,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             packed(manifest=("bin/nul.dll",)),
             "windows-name",
             MANIFEST,
-            "has packed _rocm_sdk_devel/bin/nul.dll, which can't be written: "
+            "contains _rocm_sdk_devel/bin/nul.dll, which can't be written: "
             "'nul.dll' is the name of the device NUL on Windows",
             id="name in the manifest",
         ),
@@ -135,14 +136,14 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             packed(("_dev/Half.h",), ("half.h",)),
             "windows-case",
             ARCHIVE,
-            "has packed _dev/Half.h, which differs from _dev/half.h only in case: Windows has one file for both",
+            "contains _dev/Half.h, which differs from _dev/half.h only in case: Windows treats both as one file",
             id="case",
         ),
         pytest.param(
             packed((DEEP, DEEP[:-1])),
             "windows-path",
             ARCHIVE,
-            f"has a path of 260 characters packed, {DEEP}, which leaves 0 for that of site-packages, "
+            f"has a path of 260 characters packed, {DEEP}, which leaves 0 for the path of site-packages, "
             "and 1 more file less than 80",
             id="path",
         ),

@@ -18,12 +18,12 @@ BREACHES = {
             (windows_package("two"), [dll("two/Shared.dll")]),
         ),
         "one/shared.dll",
-        "has the name of two/Shared.dll of two, with different content: a process has the one that is loaded first",
+        "has the name of two/Shared.dll of two, with different content: a process uses the DLL that is loaded first",
     ),
     "dll-renamed": Breach(
         one(dll("demo/api7.dll", linked_as="api.dll"), owner=windows_package()),
         "demo/api7.dll",
-        "was linked as api.dll: what was linked with it looks for that name",
+        "was linked as api.dll: files that link with it search for that name",
     ),
     "dll-circle": Breach(
         tree(
@@ -34,12 +34,12 @@ BREACHES = {
             (LIBRARIES, [dll("_rocm_sdk_libraries/bin/b.dll", "a.dll")]),
         ),
         "_rocm_sdk_core/bin/a.dll",
-        "needs DLLs of other folders that need it: _rocm_sdk_libraries/bin/b.dll",
+        "needs DLLs in other folders that need it, too: _rocm_sdk_libraries/bin/b.dll",
     ),
     "import-library": Breach(
         one(data("demo/lib/libhipblas.dll.a"), dll("demo/libhipblas.dll"), owner=windows_package()),
         "demo/lib/libhipblas.dll.a",
-        "is an import library as MinGW spells it, and hipblas.lib is missing: Visual C++ and CMake look for the latter",
+        "is a MinGW import library, and hipblas.lib is missing: Visual C++ and CMake search for the latter",
     ),
 }
 
@@ -53,7 +53,7 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
 def test_an_import_library_beside_the_right_one_is_told_so(name: str) -> None:
     audited = one(data("demo/lib/liba.dll.a"), data(f"demo/lib/{name}"), owner=windows_package())
     assert [finding.found for finding in find(audited)] == [
-        f"is an import library as MinGW spells it, beside {name}: Visual C++ and CMake look for the latter"
+        f"is a MinGW import library, next to {name}: Visual C++ and CMake search for the latter"
     ]
 
 

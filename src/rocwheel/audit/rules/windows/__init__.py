@@ -1,4 +1,4 @@
-"""Rules on packages for Windows, by what Windows, its loader and its file system ask of files."""
+"""Rules about packages for Windows: requirements of Windows, its loader, and its file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule on DLLs whose device code was split off: that runtimes find the archives with it."""
+"""The rule about split DLLs: the runtime finds the archives with their device code."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def _archives(subject: Subject) -> Iterator[Evidence]:
 
 
 def _problem(subject: Subject, file: InstalledFile, path: str) -> str:
-    """Return why a search path leads to no archive once everything is installed; empty if one may be there."""
+    """Return why a search path leads to no archive after installation; empty if an archive may be there."""
     if ntpath.isabs(path) or ntpath.splitdrive(path)[0] or path.startswith("/"):
-        return "is a place on the machine that built it"
+        return "is a path on the build machine"
     place = posixpath.normpath(posixpath.join(file.folder, path.replace("\\", "/")))
     if place.startswith("../"):
-        return "lies outside of what is installed"
+        return "is outside the installed files"
     named = [one.path for one in subject.tree.files if one.name.endswith(_SUFFIX)]
     if any(leads_to(place, one) for one in named):
         return ""
     alike = [one for one in named if leads_to(posixpath.basename(place), posixpath.basename(one))]
     if alike:
-        return f"has none; there are {first_of(sorted(alike))}"
-    # Archives are in device packages, which need not be given; what is installed is all there is.
+        return f"doesn't exist; there are {first_of(sorted(alike))}"
+    # Archives are in device packages, which need not be given. A closed set of packages is complete.
     return "no given package has" if subject.is_closed else ""
 
 

@@ -1,4 +1,4 @@
-"""Rules on the DLLs that files for Windows import: that they are there, where the loader looks, and who brings them."""
+"""Rules about the DLLs that Windows files import: they exist, the loader finds them, and a known package has them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _absence(use: DllUse) -> str:
         return f"the one in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
     is_dll = use.user.windows is None or use.user.windows.is_dll
     outcome = "error 126, which doesn't name it" if is_dll else "the program doesn't start (0xC0000135)"
-    return f"no package has it, and neither have ROCm's packages nor Windows: {outcome}"
+    return f"no package has it, and neither ROCm nor Windows provides it: {outcome}"
 
 
 def _place(folder: str) -> str:
@@ -70,21 +70,21 @@ def _unreachable(subject: Subject) -> Iterator[Evidence]:
 
 
 def _out_of_reach(subject: Subject, use: DllUse, folder: str) -> Evidence:
-    found = f"{_needs(use)}, which is in {_place(folder)}, where Windows doesn't look for it"
+    found = f"{_needs(use)}, which is in {_place(folder)}, where Windows doesn't search for it"
     if use.user.windows is not None and not use.user.windows.is_dll:
-        remedy = "Put the program and the DLL into one folder, or start it with that folder in PATH."
+        remedy = "Put the program and the DLL into one folder, or add the DLL's folder to PATH."
         return Evidence(use.user.source, found, remedy, (use.name.lower(),), Severity.WARNING)
     owner = subject.tree.owners.get(use.user.distribution)
     is_arranged = subject.tree.is_prefix or (owner is not None and is_sdk_package(owner.name))
     provider = subject.tree.owners.get(use.provider.distribution) if use.provider else None
     remedy = _INITIALIZE if provider and is_sdk_package(provider.name) and not is_arranged else ""
-    # What other packages add to the search when they are imported, no file says.
+    # No file shows which folders other packages add when they are imported.
     severity = None if is_arranged and use.when is not LoadTime.DELAYED else Severity.WARNING
     return Evidence(use.user.source, found, remedy, (use.name.lower(),), severity)
 
 
 def _functions(subject: Subject) -> Iterator[Evidence]:
-    """Find functions that a file imports from a DLL of the packages that doesn't export them."""
+    """Find functions that a file imports from a DLL in the packages that doesn't export them."""
     exported: dict[str, frozenset[str]] = {}
     for use in subject.dll_uses:
         report = use.provider.windows if use.provider else None
@@ -105,7 +105,7 @@ def _functions(subject: Subject) -> Iterator[Evidence]:
 
 
 def _imported(use: DllUse) -> list[str]:
-    """Return the functions that a file takes from a DLL by name; those by number can't be compared."""
+    """Return the functions that a file imports from a DLL by name. Imports by number can't be compared."""
     pe = use.user.windows.pe if use.user.windows else None
     tables = {LoadTime.AT_ONCE: pe.imports, LoadTime.DELAYED: pe.delay_imports}.get(use.when, ()) if pe else ()
     names = (name for dll in tables if dll.name.lower() == use.name.lower() for name in dll.functions)
@@ -126,7 +126,7 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
 
 
 def _provider(subject: Subject, use: DllUse) -> str:
-    """Return the package that a DLL comes from, or the SDK's package that is taken to bring it; empty for none."""
+    """Return the package of a DLL, or the assumed SDK package; empty if there is no such package."""
     if use.where is DllPlace.ASSUMED and use.kind is not DllKind.DRIVER:
         assumed = find_sdk_dll(use.name)
         return assumed.distribution if assumed else ""
@@ -134,13 +134,13 @@ def _provider(subject: Subject, use: DllUse) -> str:
     return other.name if other else ""
 
 
-_STATIC = "Link with -static-libgcc, -static-libstdc++ or -static, or ship it beside the file."
-_INITIALIZE = "Have the package call rocm_sdk.initialize_process before it loads the file: that adds these folders."
+_STATIC = "Link with -static-libgcc, -static-libstdc++ or -static, or ship the DLL in the file's folder."
+_INITIALIZE = "In the package, call rocm_sdk.initialize_process before you load the file. This call adds the folders."
 _SHIP = "Ship the DLL, require the package that provides it, or add it to system-libraries in the settings."
 
 
 def _redistributable(subject: Subject) -> Iterator[Evidence]:
-    """Find packages that need more of Visual C++ than Python brings: one finding for each package."""
+    """Find packages that need Visual C++ DLLs that Python doesn't have; one finding for each package."""
     wanted: dict[str, dict[str, DllUse]] = defaultdict(dict)
     for use in subject.dll_uses:
         if use.where is DllPlace.SYSTEM and use.kind is DllKind.VISUAL_CPP and not _has_python(use):
@@ -148,12 +148,12 @@ def _redistributable(subject: Subject) -> Iterator[Evidence]:
     for source, uses in wanted.items():
         names, first = sorted(uses), next(iter(uses.values()))
         owner = subject.tree.owners.get(source)
-        found = f"needs {first_of(names)} of Visual C++ ({first.user.path} does), which Windows doesn't have"
+        found = f"needs {first_of(names)} from Visual C++ (for {first.user.path}), which Windows doesn't have"
         yield Evidence(owner.label if owner and owner.label else first.user.source, found, facts=(*names,))
 
 
 def _has_python(use: DllUse) -> bool:
-    """Return whether a DLL needs what Python has loaded before; a program is alone."""
+    """Return whether Python is already loaded with its DLLs, which isn't the case for a program."""
     return use.user.windows is not None and use.user.windows.is_dll and comes_with_python(use.name)
 
 
@@ -169,17 +169,17 @@ def _from_driver(subject: Subject) -> Iterator[Evidence]:
         if use.where is not DllPlace.DRIVER or (use.provider is None and comes_with_any_driver(use.name)):
             continue
         if use.provider is None:
-            found = f"needs {use.name}, which no package has: only AMD's driver brings it, in whichever version"
+            found = f"needs {use.name}, which no package has: only AMD's driver installs it, in any version"
             has_package = find_sdk_dll(use.name) is not None
-            remedy = "Require the package of ROCm's that has it." if has_package else "Load it only where it is there."
+            remedy = "Require the ROCm package that has it." if has_package else "Load the DLL only if it exists."
         else:
-            found = f"loads {use.name} of AMD's driver from System32, if there is one, not {use.provider.path}"
+            found = f"loads AMD's driver DLL {use.name} from System32, if it exists, instead of {use.provider.path}"
             remedy = ""
         yield Evidence(use.user.source, found, remedy, (use.name.lower(),))
 
 
 def _driver_names(subject: Subject) -> Iterator[Evidence]:
-    """Find DLLs with names of the driver's in packages that nothing of ROCm's loads by their path."""
+    """Find DLLs with names of driver DLLs in packages that ROCm doesn't load by path."""
     for file, report in subject.windows.audited:
         owner = subject.tree.owners.get(file.distribution)
         is_rocm = subject.tree.is_prefix or (owner is not None and is_sdk_package(owner.name))

@@ -1,4 +1,4 @@
-"""Rules on DLLs and programs of Windows as files: what of their layout the loader, or who checks them, refuses."""
+"""Rules about DLLs and programs as files: layouts that the loader or a signature check refuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _faults(kind: FaultKind) -> Callable[[Subject], Iterator[Evidence]]:
         for file, report in subject.windows.audited:
             faults = [fault.found for fault in report.faults if fault.kind is kind]
             if faults:
-                # Where one number is wrong, many others are out of place: they are counted. No text is a fact, since
+                # One wrong number causes many faults, so the finding counts them. The facts contain no text, because
                 # addresses change with every version.
                 more = f"; and {count(len(faults) - 1, 'more fault')}" if len(faults) > 1 else ""
                 yield Evidence(file.source, faults[0] + more)
@@ -31,9 +31,7 @@ def _signed(subject: Subject) -> Iterator[Evidence]:
     for file, report in subject.windows.audited:
         stale = any(fault.kind is FaultKind.SIGNATURE for fault in report.faults)
         if report.pe is not None and report.pe.certificate is not None and not stale:
-            yield Evidence(
-                file.source, "is signed: any edit, such as taking device code out of it, voids the signature"
-            )
+            yield Evidence(file.source, "is signed: any edit, such as removing device code, voids the signature")
 
 
 _LINK = "Link the file again, or fix the tool that edited it."

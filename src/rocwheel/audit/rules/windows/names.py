@@ -1,4 +1,4 @@
-"""Rules on paths in packages that Windows takes: names that its file system refuses or confuses, and their length."""
+"""Rules about paths in Windows packages: names that the file system refuses or confuses, and path lengths."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile
 
 _TENSILE_LONGEST = 174
-"""Characters of the path of a folder of kernels beyond which rocBLAS fails (lemonade-sdk, pull request 3473)."""
+"""The longest path of a kernel folder; rocBLAS fails with longer paths (lemonade-sdk, pull request 3473)."""
 _TENSILE_FOLDERS = ("rocblas/library", "hipblaslt/library")
 _PACKAGE_FOLDER = "_rocm_sdk_libraries/"
-"""What comes before the paths of a prefix once they are packed, at most."""
+"""The longest path that packing adds before the paths of a prefix."""
 
 
 def _refused(subject: Subject) -> Iterator[Evidence]:
@@ -35,11 +35,11 @@ def _refused(subject: Subject) -> Iterator[Evidence]:
         if path == file.path:
             yield Evidence(file.source, f"can't be installed: {fault}")
         else:
-            yield Evidence(file.source, f"has packed {path}, which can't be written: {fault}", facts=(path,))
+            yield Evidence(file.source, f"contains {path}, which can't be written: {fault}", facts=(path,))
 
 
 def _audited(subject: Subject) -> list[tuple[str, InstalledFile]]:
-    """Return each path that Windows has to accept, with the file that it is of, or that has it packed."""
+    """Return each path that Windows must accept, with its file or the file that contains it in packed form."""
     return [(path, file) for path, file in subject.windows.places if not subject.tree.is_context(file)]
 
 
@@ -51,16 +51,16 @@ def _cases(subject: Subject) -> Iterator[Evidence]:
         named = [path for path in paths if path in audited]
         if named:
             others = [path for path in paths if path != named[0]]
-            found = f"differs from {', '.join(others)} only in case: Windows has one file for both"
+            found = f"differs from {', '.join(others)} only in case: Windows treats both as one file"
             file = audited[named[0]]
             if named[0] == file.path:
                 yield Evidence(file.source, found, facts=(*others,))
             else:
-                yield Evidence(file.source, f"has packed {named[0]}, which {found}", facts=paths)
+                yield Evidence(file.source, f"contains {named[0]}, which {found}", facts=paths)
 
 
 def _long(subject: Subject) -> Iterator[Evidence]:
-    """Find what leaves site-packages too little of the longest path; one finding for each package."""
+    """Find paths that leave too little room for the path of site-packages; one finding for each package."""
     wanted = subject.settings.site_packages_length
     for places in _by_owner(subject):
         path, longest = max(places, key=lambda place: path_length(place[0]))
@@ -71,7 +71,7 @@ def _long(subject: Subject) -> Iterator[Evidence]:
         more = f", and {count(number - 1, 'more file')} less than {wanted}" if number > 1 else ""
         packed = "" if path == _installed(subject, longest) else f" packed, {path},"
         found = f"has a path of {count(path_length(path), 'character')}{packed}"
-        found += f"{'' if packed else ','} which leaves {max(room, 0)} for that of site-packages{more}"
+        found += f"{'' if packed else ','} which leaves {max(room, 0)} for the path of site-packages{more}"
         severity = Severity.ERROR if room < SHORTEST_SITE else None
         yield Evidence(longest.source, found, severity=severity)
 
@@ -80,7 +80,7 @@ def _by_owner(subject: Subject) -> list[list[tuple[str, InstalledFile]]]:
     """Return the paths in site-packages of each package, each once, with their files."""
     found: dict[str, dict[str, InstalledFile]] = {}
     for path, file in _audited(subject):
-        # Scripts and data lie above site-packages: there is more room for them.
+        # Scripts and data are in folders above site-packages, so they have more room.
         if not path.startswith("../"):
             installed = _installed(subject, file) if path == file.path else path
             found.setdefault(file.distribution, {}).setdefault(installed, file)
@@ -105,8 +105,8 @@ def _kernels(subject: Subject) -> Iterator[Evidence]:
         installed = f"{_PACKAGE_FOLDER}{folder}" if subject.tree.is_prefix else folder
         room = room_above(installed, _TENSILE_LONGEST)
         if room < wanted:
-            found = f"is in {folder}, whose kernels are found up to {_TENSILE_LONGEST} characters deep"
-            yield Evidence(file.source, f"{found}: that leaves {max(room, 0)} for the path of site-packages")
+            found = f"is in {folder}, where rocBLAS finds kernels only in paths of up to {_TENSILE_LONGEST} characters"
+            yield Evidence(file.source, f"{found}: this leaves {max(room, 0)} for the path of site-packages")
 
 
 _SHORTEN = "Shorten the file name or its folders. site-packages-length in the settings is the required room."

@@ -1,4 +1,4 @@
-"""Rules on DLLs as a set: names that two have, names that files don't have, and circles."""
+"""Rules about sets of DLLs: names that two DLLs share, names without a file, and circular dependencies."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile
 
 _MANGLED = re.compile(r"-[0-9a-f]{8,64}(?=\.dll$)")
-"""What delvewheel adds to the names of DLLs that it copies; it also changes who imports them."""
+"""The suffix that delvewheel adds to the names of the DLLs that it copies.
+
+It also changes the files that import them.
+"""
 _EXTENSION_MODULE = ".pyd"
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
-    """Find DLLs of one name in several packages: one is loaded, by whoever comes first."""
+    """Find DLLs with the same name in several packages. A process uses the one that is loaded first."""
     if not subject.windows.is_platform or subject.tree.is_prefix:
         return
     for name, files in sorted(subject.windows.by_name.items()):
@@ -40,7 +43,7 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
         others = [file for file in held if file is not audited[0]]
         alike = "the same" if len({file.sha256 for file in held}) == 1 and held[0].sha256 else "different"
         places = first_of([f"{file.path} of {_owner(subject, file)}" for file in others])
-        found = f"has the name of {places}, with {alike} content: a process has the one that is loaded first"
+        found = f"has the name of {places}, with {alike} content: a process uses the DLL that is loaded first"
         facts = (name.lower(), *(_owner(subject, file) for file in others))
         yield Evidence(audited[0].source, found, facts=facts)
 
@@ -53,16 +56,16 @@ def _owner(subject: Subject, file: InstalledFile) -> str:
 def _renamed(subject: Subject) -> Iterator[Evidence]:
     for file, report in subject.windows.audited:
         exports = report.pe.exports if report.pe else None
-        # Nothing is linked with an extension module: Python opens it by its path.
+        # Nothing links with an extension module: Python opens it by its path.
         if exports is None or not exports.dll or not report.is_dll or file.name.lower().endswith(".pyd"):
             continue
         if fold_case(exports.dll) not in {fold_case(file.name), fold_case(_MANGLED.sub("", file.name))}:
-            found = f"was linked as {exports.dll}: what was linked with it looks for that name"
+            found = f"was linked as {exports.dll}: files that link with it search for that name"
             yield Evidence(file.source, found, facts=(exports.dll,))
 
 
 def _circles(subject: Subject) -> Iterator[Evidence]:
-    """Find DLLs of several folders that need each other, so that none can be loaded first."""
+    """Find DLLs in several folders that need each other, so that none of them can be loaded first."""
     edges: dict[str, list[str]] = defaultdict(list)
     files: dict[str, InstalledFile] = {}
     for use in subject.dll_uses:
@@ -76,14 +79,15 @@ def _circles(subject: Subject) -> Iterator[Evidence]:
     for circle in find_circles(edges):
         if len({path.rpartition("/")[0] for path in circle}) > 1:
             others = circle[1:]
-            found = f"needs DLLs of other folders that need it: {first_of(others)}"
+            found = f"needs DLLs in other folders that need it, too: {first_of(others)}"
             yield Evidence(files[circle[0]].source, found, facts=(*others,))
 
 
 def find_circles(edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the largest sets of nodes that all lead to each other, of two nodes or more, each sorted.
+    """Return the largest sets of two or more nodes that all lead to each other, each sorted.
 
-    By Tarjan's algorithm, without recursion: damaged or made-up files may have chains of any length.
+    This function uses Tarjan's algorithm without recursion, because damaged or crafted files may have chains of any
+    length.
     """
     walk = _Walk(edges)
     for root in sorted(edges):
@@ -92,17 +96,17 @@ def find_circles(edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
 
 
 class _Walk:
-    """A walk through all nodes, each entered and left once."""
+    """A walk that enters and leaves every node once."""
 
     def __init__(self, edges: Mapping[str, Sequence[str]]) -> None:
         self.circles: list[tuple[str, ...]] = []
         self._edges = edges
         self._number: dict[str, int] = {}
-        """In the order of entering."""
+        """In the order of their visit."""
         self._lowest: dict[str, int] = {}
         """The lowest number that a node leads back to."""
         self._open: dict[str, None] = {}
-        """Nodes whose circle is not known yet, in the order of entering."""
+        """Nodes whose circle is not known yet, in the order of their visit."""
 
     def visit(self, root: str) -> None:
         path = [] if root in self._number else [self._enter(root)]
@@ -128,7 +132,7 @@ class _Walk:
         self._lowest[node] = min(self._lowest[node], number)
 
     def _leave(self, node: str) -> None:
-        """Take out the circle of which a node was entered first."""
+        """Remove the circle whose first entered node this is."""
         if self._lowest[node] != self._number[node]:
             return
         circle = [self._open.popitem()[0]]
@@ -146,8 +150,8 @@ def _import_libraries(subject: Subject) -> Iterator[Evidence]:
         if library.path not in audited:
             continue
         name = posixpath.basename(library.beside or library.expected)
-        beside = f"beside {name}" if library.beside else f"and {name} is missing"
-        found = f"is an import library as MinGW spells it, {beside}: Visual C++ and CMake look for the latter"
+        beside = f"next to {name}" if library.beside else f"and {name} is missing"
+        found = f"is a MinGW import library, {beside}: Visual C++ and CMake search for the latter"
         yield Evidence(audited[library.path].source, found)
 
 
