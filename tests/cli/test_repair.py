@@ -183,11 +183,11 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
         "    = libcudart.so.12, libamdhip64.so.7: if the system or another package has it in /usr/local/cuda/lib64",
     ]
     assert done.status == 0
-    kept = "1 file keeps the paths to libraries that are not at hand, in /usr/local/cuda/lib64"
-    instead = "--toolkit sdk would lead to the SDK's packages instead, for every library that they have"
-    assert done.stderr == f"note {wheel.name}: is for CUDA, judging by libcudart.so.12: {kept}. {instead}\n"
+    kept = "1 file keeps the run paths to libraries that were not given, in /usr/local/cuda/lib64"
+    instead = "To use the SDK's packages for every library that they have, add --toolkit sdk"
+    assert done.stderr == f"note {wheel.name}: is for CUDA, because of libcudart.so.12: {kept}. {instead}\n"
     asked = run("repair", wheel, "--dry-run", "--toolkit", "system")
-    assert (asked.status, asked.stderr) == (0, f"note {wheel.name}: as asked, {kept}\n")
+    assert (asked.status, asked.stderr) == (0, f"note {wheel.name}: as requested, {kept}\n")
     told = json.loads(run("repair", wheel, "--dry-run", "--toolkit", "sdk", "--json").stdout)["wheels"][0]
     assert told["finds"] == {
         "ext/a.so": [

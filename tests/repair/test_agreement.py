@@ -48,8 +48,10 @@ def test_an_audit_does_not_blame_a_repaired_wheel_on_not_repairing(
     # An audit doesn't know that a user leaves the wheel to the machine's toolkits: it still tells what the SDK has.
     if options.toolkit != "system" and not keep and not plan.left:
         found = audit(split_environments(repaired), opened).findings
-        blamed = [one for one in found if "run rocwheel repair" in one.remedy or "repair does so" in one.remedy]
-        told = [text for text in plan.unmended if ". A run path that leads there is not set: " in text]
+        blamed = [
+            one for one in found if "run 'rocwheel repair'" in one.remedy or "'rocwheel repair' sets it" in one.remedy
+        ]
+        told = [text for text in plan.unmended if ". The repair doesn't set a run path that leads there: " in text]
         blamed = [one for one in blamed if not any(text.startswith(f"{one.path} {one.found}. ") for text in told)]
         assert [(one.rule, one.path, one.found) for one in blamed] == []
 

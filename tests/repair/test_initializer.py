@@ -73,8 +73,8 @@ def test_an_initializer_of_other_text_is_not_overwritten(run: Run, tmp_path: Pat
     done = run("repair", wheel, "--init", "--check")
     assert done.status == 2
     assert done.stderr == (
-        f"error: {wheel}!ext/_rocm_init.py: differs from the text that a repair adds. "
-        "Leave it out when building, or repair without --init.\n"
+        f"error: {wheel}!ext/_rocm_init.py: differs from the file that a repair adds. "
+        "Build the wheel without this file, or repair without --init.\n"
     )
 
 
@@ -85,8 +85,8 @@ def test_an_initializer_needs_a_package_to_be_in(run: Run, tmp_path: Path) -> No
     done = run("repair", wheel, "--init", "--check")
     assert done.status == 2
     assert done.stderr == (
-        f"error: {wheel}: has no library in a Python package; expected a package that _rocm_init.py can go to. "
-        "Repair without --init.\n"
+        f"error: {wheel}: has no library in a Python package; expected a Python package with a library, to which "
+        "a repair adds _rocm_init.py. Repair without --init.\n"
     )
 
 

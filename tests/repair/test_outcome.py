@@ -46,7 +46,7 @@ def test_symbols_are_looked_for_in_what_the_new_run_path_leads_to() -> None:
     references = (SymbolReference("there"), SymbolReference("nowhere"))
     files = [library("demo/a.so", "b.so", references=references), library("demo/libs/b.so", defines=("there",))]
     assert left(tree((package(), files))) == (
-        "demo/a.so has 1 undefined symbol that nothing it loads defines: nowhere",
+        "demo/a.so has 1 undefined symbol that no loaded library defines: nowhere",
     )
 
 
@@ -94,9 +94,9 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
     ]
     assert again.stderr.splitlines() == [
         (
-            f"note {repaired.name}: is for another version of ROCm, judging by libamdhip64.so.6 (the SDK has "
-            "libamdhip64.so.7): 1 file keeps the paths to libraries that are not at hand, in /opt/rocm/lib. "
-            "--toolkit sdk would lead to the SDK's packages instead, for every library that they have"
+            f"note {repaired.name}: is for another version of ROCm, because of libamdhip64.so.6 (the SDK has "
+            "libamdhip64.so.7): 1 file keeps the run paths to libraries that were not given, in /opt/rocm/lib. "
+            "To use the SDK's packages for every library that they have, add --toolkit sdk"
         )
     ]
 

@@ -222,8 +222,8 @@ def test_a_folder_of_the_building_machine_that_stays_is_told() -> None:
     (plan,) = plans(tree((package(), files)))
     (note,) = plan.notes
     assert note == (
-        "1 file searches /home/me/lib, as if on the machine that built it: another may have there what nothing else "
-        "provides. Give what provides it with --with, or drop the entries with rocwheel runpath set"
+        "1 file searches /home/me/lib, a path from the build machine, because missing libraries may be there on other "
+        "machines. Give the packages that have them with --with, or remove the entries with 'rocwheel runpath set'"
     )
 
 
@@ -242,14 +242,14 @@ def test_a_wheel_for_musl_is_left_alone_with_a_word() -> None:
     (plan,) = plans(tree((package(tag="py3-none-musllinux_1_2_x86_64"), files)))
     assert (plan.changes, plan.unmended) == ((), ())
     assert plan.notes == (
-        "is for musl, whose loader finds libraries by other rules: the run paths of 1 file and the requirements stay",
+        "is for musl, whose loader has different rules: the run paths of 1 file and the requirements don't change",
     )
 
 
 def test_files_for_windows_are_left_alone_with_a_word() -> None:
     (plan,) = plans(tree((windows_package(), [dll("demo/a.dll"), exe("demo/a.exe")])))
     assert plan.notes == (
-        "2 files are for Windows, whose loader knows no run paths, and stay: rocwheel audit says which DLLs it misses",
+        "2 files are for Windows, which has no run paths, and don't change: 'rocwheel audit' finds missing DLLs",
     )
 
 
@@ -293,8 +293,8 @@ def test_what_the_added_requirement_of_torch_leaves_open_is_told() -> None:
     (note,) = plan.notes
     assert plan.unmended == ()
     assert note == (
-        "Requires-Dist: torch allows any version, though extensions work with the torch that they are built "
-        "against: give torch with --with"
+        "Requires-Dist: torch allows any version, but extensions work only with the torch of their build: "
+        "give torch with --with"
     )
 
 

@@ -44,7 +44,7 @@ def notes(*others: str, requires: tuple[str, ...] = ("jaxlib", "rocm-sdk-core==7
 def test_entries_that_stay_for_packages_not_at_hand_are_counted() -> None:
     assert notes() == (
         "kept 2 run path entries in 1 file: they may lead to packages that were not given (jaxlib). "
-        "Add those packages with --with, and only the right entries stay."
+        "Give those packages with --with to keep only the correct entries."
     )
 
 
@@ -202,8 +202,8 @@ def test_every_folder_stays_if_the_strings_do_not_name_what_a_file_opens(names: 
     found = made(opener(*names, run_path=f"/builds/x:{GUESSED}"))
     assert (value(found), found.given_up) == (GUESSED, {})
     assert found.notes[-1] == (
-        "1 file opens libraries whose names are not in its strings, so every folder of the old run path stays that may "
-        "have one: demo/a.so. --dlopen names them, --toolkit sdk gives up the folders of ROCm"
+        "1 file opens libraries whose names are not in its strings, so the run path keeps every folder that may have "
+        "one: demo/a.so. Name the libraries with --dlopen, or drop the ROCm folders with --toolkit sdk"
     )
     assert value(made(opener(*names), dlopen=("librccl.so.1",))) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
     assert value(made(opener(*names), toolkit="sdk")) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"

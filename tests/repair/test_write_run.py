@@ -170,7 +170,7 @@ def test_a_wrong_record_alone_is_a_change(run: Run, tmp_path: Path) -> None:
     assert done.status == 1
     assert done.stdout == (
         f"{wheel.name}: 1 change\n"
-        "  pure-1.0.dist-info/RECORD: written again\n"
+        "  pure-1.0.dist-info/RECORD: rewritten\n"
         "    - RECORD has a different hash for pure/a.py\n"
     )
     run("repair", wheel, "--output", tmp_path / "out")
@@ -186,9 +186,9 @@ def test_signatures_of_another_record_are_dropped_and_reported(
         archive.writestr(f"{info}/RECORD.p7s", b"signed")
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.stdout.splitlines()[-7:-3] == [
-        f"  {info}/RECORD.jws: dropped, since it signs another RECORD: sign the repaired wheel",
+        f"  {info}/RECORD.jws: removed, because it signs another RECORD: sign the repaired wheel",
         "    - a signature of RECORD",
-        f"  {info}/RECORD.p7s: dropped, since it signs another RECORD: sign the repaired wheel",
+        f"  {info}/RECORD.p7s: removed, because it signs another RECORD: sign the repaired wheel",
         "    - a signature of RECORD",
     ]
     assert not {f"{info}/RECORD.jws", f"{info}/RECORD.p7s"} & members(repaired_plugin(tmp_path / "out")).keys()
@@ -249,7 +249,7 @@ def test_two_wheels_that_get_one_name_are_refused_before_anything_is_written(
     done = run("repair", plugin_wheel, other, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert done.stderr.endswith(
-        f"error: {other}: gets the name plugin-1.0-py3-none-manylinux_2_5_x86_64.whl as {plugin_wheel} does. "
+        f"error: {other}: would get the same name as {plugin_wheel}: plugin-1.0-py3-none-manylinux_2_5_x86_64.whl. "
         "Repair them into different folders.\n"
     )
     assert not (tmp_path / "out").exists()

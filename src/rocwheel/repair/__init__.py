@@ -1,1 +1,1 @@
-"""How finished wheels are repaired: run paths, requirements, platform tags, metadata."""
+"""Repairs finished wheels: run paths, requirements, platform tags, metadata."""

@@ -1,4 +1,4 @@
-"""What a repair changes in a wheel, one by one: run paths, requirements and their pins, modes."""
+"""Lists the changes of a repair to a wheel: run paths, requirements and their pins, modes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rocwheel.repair.options import Pin
 
 
-_VOID = "dropped, since it signs another RECORD: sign the repaired wheel"
-_AGAIN = "written again"
+_VOID = "removed, because it signs another RECORD: sign the repaired wheel"
+_AGAIN = "rewritten"
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change: where, what, from what to what."""
+    """One change: the file, the changed part, and its values before and after."""
 
     file: str
     what: str
@@ -36,7 +36,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def run_path_changes(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath]) -> list[Change]:
-    """Return the changes that edits, by the member's name, make to the run paths and segments of a wheel's files."""
+    """Return the changes to the run paths and segments of a wheel's files; ``edits`` are by member name."""
     by_member = {file.member: file for file in files}
     return [change for name, edit in edits.items() for change in _changes_of(by_member[name], edit)]
 
@@ -53,7 +53,7 @@ def _changes_of(file: InstalledFile, edit: SetRunpath) -> Iterator[Change]:
 
 
 def _run_path_change(file: InstalledFile, edit: SetRunpath) -> Change:
-    """Return the change of a run path; a file that has one under each tag is shown with both."""
+    """Return the change of a run path. A file with a run path under each tag is shown with both."""
     assert file.elf is not None
     values = {"RPATH": file.elf.rpath, "RUNPATH": file.elf.runpath}
     found = {tag: value for tag, value in values.items() if value is not None}
@@ -68,7 +68,7 @@ def _run_path_change(file: InstalledFile, edit: SetRunpath) -> Change:
 def metadata_changes(
     owner: Distribution, requires: Sequence[str], tags: Sequence[str], *, is_platlib: bool
 ) -> Iterator[Change]:
-    """Yield the changes to METADATA and WHEEL: requirements that are added, new tags, ``Root-Is-Purelib: false``."""
+    """Yield the changes to METADATA and WHEEL: added requirements, new tags, ``Root-Is-Purelib: false``."""
     info = owner.dist_info
     for requirement in requires:
         yield Change(f"{info}/METADATA", "Requires-Dist", "", requirement)
@@ -79,27 +79,28 @@ def metadata_changes(
 
 
 def record_changes(owner: Distribution, files: Sequence[InstalledFile]) -> list[Change]:
-    """Return what is wrong in RECORD by itself. It is written again whenever anything changes."""
+    """Return the errors in RECORD that need a repair. A repair rewrites RECORD whenever anything changes."""
     name = f"{owner.dist_info}/RECORD"
     if not owner.record:
-        return [Change(name, _AGAIN, "none that can be read", "")]
+        return [Change(name, _AGAIN, "missing or unreadable", "")]
     return [Change(name, _AGAIN, problem.found, "") for problem in wheel_record_problems(owner, files)]
 
 
 def header_changes(owner: Distribution) -> list[Change]:
-    """Return what installers refuse in the headers of the wheel's archive, which are all written again."""
+    """Return the header fields of the wheel's archive that installers refuse. A repair rewrites all headers."""
     return [Change(owner.label, _AGAIN, problem.found, "") for problem in owner.refused]
 
 
 def signature_changes(dropped: Sequence[str]) -> list[Change]:
-    """Return the changes for members that are dropped since they sign another RECORD."""
+    """Return the changes for members that are removed because they sign another RECORD."""
     return [Change(name, _VOID, "a signature of RECORD", "") for name in dropped]
 
 
 def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
-    """Return the changes to the modes of files that are unsafe.
+    """Return the changes to unsafe modes of files.
 
-    A file that only its group may write to is no reason to write a wheel again, but loses that, too, when it is.
+    A file that its group can write to is no reason to repair a wheel. When the wheel is rewritten, the file loses that
+    permission, too.
     """
     return [
         Change(file.member, "mode", f"{file.mode & PERMISSIONS:04o}", f"{safe_mode(file.mode):04o}")
@@ -110,15 +111,15 @@ def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
 
 _MINOR = 2
 _SDK = ("rocm-sdk-core", "rocm-sdk-libraries")
-"""The packages by one of which ``_rocm_init.py`` checks the SDK's version."""
+"""The packages whose version ``_rocm_init.py`` can check. It uses the first one that is given."""
 
 
 def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> str:
-    """Return the requirement of a distribution that ``owner`` uses, with the version that ``pin`` asks for.
+    """Return the requirement of a distribution that ``owner`` uses, with the version that ``pin`` selects.
 
-    With ``release``, a package of the SDK that is not at hand is one of the release whose layout is assumed. A
-    pre-release at hand is named as the oldest one: installers pass over pre-releases that no requirement names.
-    Raises `InputError` where ``pin`` asks for the version of a package that is not at hand or has no valid one.
+    With ``release``, an SDK package that is not given gets the release of the assumed layout. A given pre-release is
+    named as the oldest version, because installers skip pre-releases that no requirement names. Raises `InputError` if
+    ``pin`` needs the version of a package that is not given or has no valid version.
     """
     is_given = any(other.name == name for other in tree.distributions)
     if pin == "release":
@@ -136,16 +137,16 @@ def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> 
 
 
 def _assumed_release(tree: Tree, owner: Distribution) -> str:
-    """Return the specifier of the releases of ROCm that have, by the known layout, what a wheel needs of the SDK."""
+    """Return the specifier of the ROCm releases whose known layout has the libraries that a wheel needs."""
     needed = {name for file in tree.files_of[owner.source] if file.elf for name in file.elf.wanted}
     releases = layout_releases(needed) or layout_releases()
     return f"=={releases[0]}.*" if len(releases) == 1 else f">={releases[0]},<{releases[-1] + 1}"
 
 
 def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed: bool) -> str:
-    """Return what the SDK's version has to match; empty where ``pin`` asks for none, or for a release only.
+    """Return the version that the SDK must match; empty if ``pin`` selects no version, or only a release.
 
-    Raises `InputError` for an SDK at hand with an invalid version, and for none at hand though one ``is_needed``.
+    Raises `InputError` for a given SDK with an invalid version, and for a missing SDK if one ``is_needed``.
     """
     if pin == "release":
         return ""
@@ -156,8 +157,8 @@ def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed
 
 
 def _absent_error(owner: Distribution, name: str, pin: Pin) -> InputError:
-    found = f"uses {name}, but that package is not at hand for --pin {pin} to take a version from"
-    return InputError(owner.source, found, expected="it among the packages given with --with")
+    found = f"uses {name}, but --pin {pin} needs the version of that package, which isn't given"
+    return InputError(owner.source, found, expected=f"{name} among the packages given with --with")
 
 
 def _version_to_match(tree: Tree, name: str, pin: Pin) -> str:
@@ -174,4 +175,6 @@ def _version(tree: Tree, name: str) -> Version | None:
     try:
         return Version(found.version)
     except ValueError as e:
-        raise InputError(found.source, f"has the version {found.version!r}", expected="one that follows PEP 440") from e
+        raise InputError(
+            found.source, f"has the version {found.version!r}", expected="a version that follows PEP 440"
+        ) from e

@@ -1,4 +1,4 @@
-"""``_rocm_init.py``: the module that loads the ROCm libraries of a package before the package's own libraries."""
+"""Creates ``_rocm_init.py``, the module that loads a package's ROCm libraries before the package's own libraries."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def initialize():
 
 
 class VersionCheck(msgspec.Struct, frozen=True):
-    """What the installed SDK's version has to be."""
+    """The required version of the installed SDK."""
 
     text: str
-    """For people, and for ``rocm_sdk``, to which ``*`` is anything."""
+    """The version for people and for ``rocm_sdk``, which accepts ``*`` as any version."""
     pattern: str = ""
-    """A regular expression that decides in place of ``text``; ``rocm_sdk`` itself may not be able to refuse by one."""
+    """A regular expression that replaces ``text`` in the check. ``rocm_sdk`` itself may not support such a check."""
     fails: bool = True
-    """Whether another version is an error, not a warning."""
+    """Whether another version causes an error instead of a warning."""
 
 
 def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the short names of the SDK libraries that files need, in load order, and the SONAMEs without short names.
+    """Return the short names of the needed SDK libraries in load order, and the SONAMEs without short names.
 
-    The order is that of the files' NEEDED entries. Each library finds its own needs by its own run path.
+    The order is that of the files' NEEDED entries. Each library finds its own dependencies through its own run path.
     """
     needed = dict.fromkeys(name for file in loadable if file.elf for name in file.elf.needed)
     named = {soname: short_name(soname) for soname in needed}
@@ -61,35 +61,41 @@ def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], t
 def initializer_member(
     owner: Distribution, files: Sequence[InstalledFile], check: VersionCheck | None = None
 ) -> dict[str, str]:
-    """Return the text of the module by its member name in a wheel; nothing if the wheel has the module already.
+    """Return the text of the module by its member name; empty if the wheel already has the module.
 
-    Raises `InputError` for a wheel without a Python package to put it in, and for a wheel with another such module.
+    Raises `InputError` for a wheel without a Python package to put the module in, and for a wheel with another module
+    of that name.
     """
     loadable = [file for file in files if file.is_loadable]
     folder = _package_folder(loadable)
     if loadable and not folder:
         found = "has no library in a Python package"
-        raise InputError(owner.source, found, expected=f"a package that {_NAME} can go to", remedy=_NO_INIT)
+        raise InputError(
+            owner.source,
+            found,
+            expected=f"a Python package with a library, to which a repair adds {_NAME}",
+            remedy=_NO_INIT,
+        )
     names, others = preload_names(loadable)
     text = render_initializer(names, check, others)
     there = next((file for file in files if file.path == f"{folder}/{_NAME}"), None)
     if there is not None and there.sha256 != hashlib.sha256(text.encode()).digest():
-        remedy = "Leave it out when building, or repair without --init."
-        raise InputError(there.source, "differs from the text that a repair adds", remedy=remedy)
+        remedy = "Build the wheel without this file, or repair without --init."
+        raise InputError(there.source, "differs from the file that a repair adds", remedy=remedy)
     return {f"{folder}/{_NAME}": text} if loadable and there is None else {}
 
 
 def _package_folder(loadable: Iterable[InstalledFile]) -> str:
-    """Return the folder of the package that the module goes to: the first with a library; empty if there is none."""
+    """Return the folder of the first package with a library, which gets the module; empty if no package has one."""
     folders = (posixpath.dirname(file.path) for file in loadable)
     packages = (folder for folder in folders if all(part.isidentifier() for part in folder.split("/")))
     return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
 
 
 def render_initializer(names: Sequence[str], check: VersionCheck | None = None, others: Sequence[str] = ()) -> str:
-    """Return the module's text.
+    """Return the text of the module.
 
-    ``others`` are libraries that ``rocm_sdk`` has no names for; a comment in the module lists them.
+    ``others`` are libraries without a name in ``rocm_sdk``. A comment in the module lists them.
     """
     lines = "".join(f'        "{name}",\n' for name in names)
     left = f"    # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""

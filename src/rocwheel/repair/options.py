@@ -11,30 +11,30 @@ from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 
 Mismatch = Literal["fail", "warn"]
-"""What ``_rocm_init.py`` does when the SDK has another version."""
+"""The action of ``_rocm_init.py`` if the SDK has another version."""
 
 Pin = Literal["release", "none", "minor", "exact"]
-"""How added requirements name their version.
+"""How added requirements specify a version.
 
-``minor``: as ``==1.2.*``. ``exact``: as ``==1.2.3``. ``release``: as ``minor`` where the package is at hand, else as
-the release of ROCm whose layout is taken to be installed (``==7.*``). ``none``: not at all, except where run paths give
-up folders for what the package has.
+``minor``: for example ``==1.2.*``. ``exact``: for example ``==1.2.3``. ``release``: like ``minor`` for a given package;
+otherwise the ROCm release of the assumed layout (``==7.*``). ``none``: no version, unless run paths drop folders
+because the package has their libraries.
 """
 
 
 class RepairOptions(msgspec.Struct, frozen=True):
-    """The options of a repair. ``dlopen`` are libraries that every file of the wheel may open by name."""
+    """The options of a repair; ``dlopen`` are libraries that every file of the wheel may open by name."""
 
     tag: RunpathTag | None = None
-    """The tag of all run paths; None to leave them under theirs (see `rocwheel.repair.repair_plan.RepairPlanner`)."""
+    """The tag of all run paths, or `None` to keep their tags (see `rocwheel.repair.repair_plan.RepairPlanner`)."""
     pin: Pin = "release"
     dlopen: tuple[str, ...] = ()
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
     mismatch: Mismatch = "fail"
-    """What that module does when the SDK has another version."""
+    """The action of that module if the SDK has another version."""
     toolkit: ToolkitOption = "auto"
-    """Whose ROCm the wheels' libraries are taken from (`rocwheel.audit.wheel_toolkits`)."""
+    """The toolkit that provides the wheels' ROCm libraries (`rocwheel.audit.wheel_toolkits`)."""
     keep: bool = False
     """Whether run paths keep every folder that may have libraries (`Toolkit.keeps`)."""
     settings: AuditSettings = AuditSettings()
@@ -42,6 +42,6 @@ class RepairOptions(msgspec.Struct, frozen=True):
 
     @property
     def audit_settings(self) -> AuditSettings:
-        """The settings by which the repaired wheel is audited."""
+        """The settings for the audit of the repaired wheel."""
         everywhere = (*self.settings.dlopen.get("*", ()), *self.dlopen)
         return msgspec.structs.replace(self.settings, dlopen={**self.settings.dlopen, "*": everywhere})

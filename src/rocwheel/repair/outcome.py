@@ -1,4 +1,4 @@
-"""Wheels as they are once their run paths are repaired: which packages they use, and what keeps them from loading."""
+"""Models repaired wheels: which packages they use, and what prevents them from loading."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile
 
 _OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen")
-"""The rules whose facts are the name of a library, and the path of the file that needs it if another one loads that."""
+"""The rules whose facts are a library's name and, if another file loads the library, the path of that file."""
 
 _RULES = (
     *_OF_LIBRARIES,
@@ -41,17 +41,17 @@ _RULES = (
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """What no edit fixes in a wheel, with the rule of the audit that is broken and the source of the file."""
+    """A problem that no edit fixes in a wheel, with the broken audit rule and the source of the file."""
 
     rule: str
     text: str
     source: str
     is_of_run_path: bool
-    """Whether a library is there, and only the run path doesn't lead to it."""
+    """Whether the library exists, but the run path doesn't lead to it."""
 
 
 class RepairedTree:
-    """Packages that are installed together, with their files as ``edits``, by the files' source, make them."""
+    """Packages that are installed together, with their files after ``edits``, which are by the files' source."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class RepairedTree:
         rules = msgspec.structs.replace(settings, select=_RULES)
         self.subject = Subject(Tree(tree.distributions, files, tree.is_prefix), rules)
         self.toolkits = toolkits
-        """Those of the wheels, by their source."""
+        """The toolkits of the wheels, by their source."""
         self._resolved: dict[str, dict[str, tuple[Found, ...]]] = {}
         self._given = {other.name for other in tree.distributions}
 
     def undeclared(self, owner: Distribution) -> tuple[str, ...]:
-        """Return the packages that a wheel loads libraries from and that it doesn't require yet, in order.
+        """Return the packages that a wheel loads libraries from but doesn't require yet, in order.
 
-        ROCm's packages that are not at hand are left out where the wheel's toolkit is not the SDK.
+        If the wheel's toolkit is not the SDK, the result leaves out ROCm packages that are not given.
         """
         toolkit = self.toolkits.get(owner.source)
         used = (use.provider for use in self.subject.undeclared_uses if use.owner.source == owner.source)
@@ -79,7 +79,7 @@ class RepairedTree:
         return tuple(name for name in used if name in self._given or not (is_left_out and is_sdk_package(name)))
 
     def leftovers(self, owner: Distribution) -> tuple[Leftover, ...]:
-        """Return what no edit fixes in a wheel, but for what is left to the machine's toolkits on purpose."""
+        """Return the problems that no edit fixes in a wheel, except libraries that the system provides by choice."""
         return tuple(
             Leftover(
                 finding.rule,
@@ -103,10 +103,10 @@ class RepairedTree:
         return found is not None and _is_kept_on_purpose(found, toolkit)
 
     def kept_for_system(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-        """Return what files of a wheel find by kept paths alone, as is asked for, by their places in site-packages.
+        """Return the libraries that files of a wheel find only through paths that are kept by choice.
 
-        Users who name the system as the toolkit ask for every such path. A wheel whose libraries belong to another
-        toolkit asks for the paths to that one.
+        Keys are paths in site-packages. Users who choose the system as the toolkit request every such path. A wheel
+        whose libraries belong to another toolkit requests the paths to that toolkit.
         """
         toolkit = self.toolkits.get(owner.source)
         if toolkit is None or not toolkit.is_systems:
@@ -119,7 +119,7 @@ class RepairedTree:
         return {path: found for path, found in kept.items() if found}
 
     def resolved_libraries(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-        """Return what each loadable file of a wheel finds now, by the member's name."""
+        """Return the libraries that each loadable file of a wheel finds after the repair, by member name."""
         if owner.source not in self._resolved:
             self._resolved[owner.source] = resolve_libraries(self.subject, owner)
         return self._resolved[owner.source]

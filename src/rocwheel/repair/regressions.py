@@ -1,16 +1,16 @@
-"""What files find before and after a repair, by the loader's rules, and what a repair would take away.
+"""Compares what files find before and after a repair, and finds libraries that a repair would take away.
 
-Packages share some folders, such as ``nvidia/cu13/lib``: on a user's machine there may be more in them.
+Packages share some folders, such as ``nvidia/cu13/lib``. On a user's machine, these folders may have more files.
 
-A library is found for sure in the wheel itself, in a package that the wheel requires and that is at hand, and among the
-libraries that every system has. Any other folder of a run path may have it: a folder of the host such as
-``/opt/rocm/lib``, and one of packages that are not at hand, not required, or that share the folder with others.
+A file is sure to find a library in the wheel itself, in a given package that the wheel requires, and among the
+libraries that every system has. Any other folder of a run path may have the library: a host folder such as
+``/opt/rocm/lib``, and the folder of a package that is not given, not required, or shares its folder.
 
-Two kinds of folders have nothing more: those of entries that are proved to lead nowhere
-(`rocwheel.environment.run_path_entries.leads_nowhere`), and those that a package at hand has for itself.
+Two kinds of folders have no further libraries: those of entries that provably lead nowhere
+(`rocwheel.environment.run_path_entries.leads_nowhere`), and those that one given package owns.
 
-A process that takes a library from another place than before may lose two things: what the copy there needs and does
-not find, and what other files found because the copy before had it loaded.
+A process that loads a library from another place than before may lose two things. The new copy may not find its
+dependencies. Other files may have found libraries only because the old copy had loaded them.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ _LIBS = ".libs"
 
 
 def is_own_folder(subject: Subject, folder: str) -> bool:
-    """Return whether one distribution has an absolute folder for itself.
+    """Return whether an absolute folder belongs to only one distribution.
 
-    That is a folder in a package whose ``__init__.py`` says something (an empty one is what distributions share that
-    add to each other's packages, as ``nvidia`` is), and ``NAME.libs`` as auditwheel makes it for a wheel ``NAME``.
+    Such a folder is in a package with a non-empty ``__init__.py``, or is the ``NAME.libs`` folder that auditwheel makes
+    for a wheel ``NAME``. Distributions that add to each other's packages share an empty ``__init__.py``, as in
+    ``nvidia``.
     """
     top = folder.removeprefix(f"{SITE}/").partition("/")[0]
     owners = subject.tree.owners_of_tops.get(top, frozenset())
@@ -62,9 +63,9 @@ def is_own_folder(subject: Subject, folder: str) -> bool:
 
 
 def has_nothing_to_open(subject: Subject, folder: str, opener: str) -> bool:
-    """Return whether the file at the place ``opener`` can open nothing by name in a folder of one distribution.
+    """Return whether the file at ``opener`` can't open any library by name in a folder of one distribution.
 
-    Modules that Python imports are opened by their whole paths.
+    Python opens the modules that it imports by their full paths.
     """
     held = (file for file in subject.tree.files if f"{SITE}/{file.folder}" == folder)
     openable = (one for one in held if one.is_loadable and one.path != opener and not one.has_init_function)
@@ -73,30 +74,30 @@ def has_nothing_to_open(subject: Subject, folder: str, opener: str) -> bool:
 
 _HWCAPS = "/glibc-hwcaps/"
 _REMEMBERED = 1 << 14
-"""Folders that are remembered: a library of a long chain has the same ones asked for each name that it lacks."""
+"""The size of the folder cache. A library in a long chain searches the same folders for each missing name."""
 
 
 class CandidateFolders(msgspec.Struct, frozen=True):
-    """Where one object of a process may find one library."""
+    """The folders where one object of a process may find a library."""
 
     is_sure: bool
     folders: dict[str, str]
-    """Absolute folders that may have it, in the loader's order, each with its words (`folder_words`).
+    """Absolute folders that may have the library, in the loader's order, each with its text (`folder_words`).
 
-    Those behind a sure place don't count.
+    Folders after a sure place don't count.
     """
 
     def keep(self, before: CandidateFolders) -> bool:
-        """Return whether everything that was found before is found, whichever of the folders have the library."""
+        """Return whether everything that was found before is still found, whichever folders have the library."""
         return self.is_sure or (not before.is_sure and before.folders.keys() <= self.folders.keys())
 
 
 def candidate_folders(
     subject: Subject, process: Process, requester: int, name: str, sure: Collection[str]
 ) -> CandidateFolders:
-    """Return where an object of a process may find a library, whatever was loaded before.
+    """Return the folders where an object of a process may find a library, whatever was loaded before.
 
-    ``sure`` are the names of the distributions that are installed with the wheel for sure.
+    ``sure`` are the names of the distributions that are certainly installed with the wheel.
     """
     elf = process.file.elf
     machine = elf.machine if elf else 0
@@ -116,19 +117,19 @@ def candidate_folders(
 
 
 def opened_folders(process: Process, requester: int) -> dict[str, str]:
-    """Return the folders in which an object of a process looks for whatever it opens by name, each with its words."""
+    """Return the folders that an object searches for libraries that it opens by name, each with its text."""
     return _folders(process.loader.candidates("any", requester))
 
 
 def inheritable_folders(process: Process, requester: int) -> dict[str, str]:
-    """Return the folders, each with its words, in which everything looks that an object of a process has loaded."""
+    """Return the folders that every library searches that an object of a process has loaded, each with its text."""
     return _folders(found for found in process.loader.candidates("any", requester) if found[0] is How.RPATH)
 
 
 def folder_words(entry: str, folder: str) -> str:
-    """Return how messages name a folder that a run path entry leads to.
+    """Return the text for a folder that a run path entry leads to.
 
-    That is its place in site-packages, else the entry itself: where packages are installed is only assumed.
+    The text is the path in site-packages, or the entry itself, because the location of site-packages is only assumed.
     """
     inside = folder.removeprefix(f"{SITE}/")
     return entry if inside == folder or "$" in inside else inside
@@ -142,7 +143,7 @@ def _folders(candidates: Iterable[tuple[How, str, str]]) -> dict[str, str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _is_dead(entry: str, folder: str) -> bool:
-    """Return whether an entry, which led the loader to a folder, is proved to lead to no library."""
+    """Return whether an entry that leads to a folder provably leads to no library."""
     place = posixpath.relpath(folder, SITE)
     return leads_nowhere(f"$ORIGIN/{place}" if is_origin_relative(entry) else entry, "")
 
@@ -153,25 +154,25 @@ def _folder(path: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _outer(folder: str) -> str:
-    """Return the folder that a run path entry leads to, of which this one may be a subfolder for newer processors."""
+    """Return the folder of a run path entry. ``folder`` may be its subfolder for newer processors."""
     return posixpath.normpath(folder.partition(_HWCAPS)[0])
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Where a file finds one library."""
+    """The place where a file finds one library."""
 
     library: str
     where: Literal["wheel", "package", "system", "kept", "nothing"]
-    """``kept``: only in folders that the old run path named already, on a machine that has it there."""
+    """``kept``: only in folders of the old run path, on machines that have the library there."""
     place: str = ""
-    """The package's name; the folder in the wheel; the folders that are kept, with colons between.
+    """The name of the package, the folder in the wheel, or the kept folders, separated by colons.
 
-    Those are named as in site-packages, and outside of it as the run path has them.
+    Kept folders are relative to site-packages. Outside site-packages, they are spelled as in the run path.
     """
 
 
 def resolve_libraries(subject: Subject, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-    """Return what each loadable file of a wheel finds of what it needs or opens by name, by the member's name."""
+    """Return the libraries that each loadable file of a wheel needs or opens, with their places, by member name."""
     resolved = {}
     for process in subject.processes:
         if process.file.distribution == owner.source:
@@ -181,7 +182,7 @@ def resolve_libraries(subject: Subject, owner: Distribution) -> dict[str, tuple[
 
 
 def resolve_library(subject: Subject, owner: Distribution, process: Process, user: str, name: str) -> Found | None:
-    """Return where a file of a process, given by its place, finds a library; None if it doesn't look for it."""
+    """Return the place where a file of a process finds a library, or `None` if the file doesn't search for it."""
     objects = process.loader.objects
     searches = (search for search in process.loader.searches if search.name == name)
     asked = (search for search in searches if place_of(objects[search.requester].library) == user)
@@ -201,47 +202,47 @@ def _found(subject: Subject, owner: Distribution, process: Process, search: Sear
 
 
 def _is_at_hand(subject: Subject, folder: str) -> bool:
-    """Return whether a folder is one of the packages at hand: nothing is known of those around site-packages."""
+    """Return whether a folder belongs to a given package. The folders around site-packages are unknown."""
     return f"{folder}/".startswith(f"{SITE}/") and subject.disk.is_folder(folder)
 
 
 class Regression(msgspec.Struct, frozen=True):
-    """A library that a file may find by an old run path alone."""
+    """A library that a file may find only through an old run path."""
 
     user: str
-    """The path of the file that looks for it, relative to site-packages."""
+    """The path of the file that searches for the library, relative to site-packages."""
     name: str
-    """The library's; empty for whatever the file opens by name at run time."""
+    """The name of the library; empty for any library that the file opens by name at run time."""
     folders: tuple[str, ...]
-    """The folders that may have it and that are no longer searched (`folder_words`)."""
+    """The folders that may have the library and that the file no longer searches (`folder_words`)."""
     edited: tuple[str, ...]
-    """The sources of the edited files whose run paths are to blame: one at least."""
+    """The sources of the edited files whose run paths cause the regression; at least one."""
     is_inherited: bool = False
-    """Whether the library may be found as before, but finds no longer what it needs by the RPATH that it inherits."""
+    """Whether the file finds the library, but the library no longer inherits the RPATH to its own dependencies."""
     brought_by: str = ""
-    """The name of another library in these folders that may have loaded it, if that is how it was found."""
+    """The name of another library in these folders that may have loaded the library, if the file found it that way."""
 
     @property
     def words(self) -> str:
-        """What is lost, and where it is looked for no more."""
+        """The lost library, and the folders that are no longer searched."""
         wanted, user = self.name or "what it opens by name", path_in_package(self.user, "")
         places = ", ".join(self.folders) or "a package"
         if self.is_inherited:
-            return f"{wanted}, which {user} may find, would no longer inherit the way to {places}"
+            return f"{wanted}, which {user} may find, would no longer inherit the run path to {places}"
         if self.brought_by:
             return f"{user} would no longer find {wanted}, which the {self.brought_by} in {places} may have loaded"
         return f"{user} would no longer find {wanted} in {places}"
 
 
 class ProcessPair(msgspec.Struct, frozen=True):
-    """The process that begins with one file, before and after."""
+    """The process that starts with one file, before and after the edits."""
 
     old: Process
     new: Process
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """An environment before and after files of it were edited."""
+    """An environment before and after edits to its files."""
 
     before: Subject
     after: Subject
@@ -249,20 +250,20 @@ class Comparison(msgspec.Struct, frozen=True):
     """The sources of the edited files."""
 
     def start(self, file: InstalledFile) -> ProcessPair | None:
-        """Load a file before and after; None if it loads no edited file, for then both are the same."""
+        """Load a file before and after the edits. Return `None` if it loads no edited file, because nothing changes."""
         old = self.before.start(file)
         if not self.edited_at(place_of(held.library) for held in old.loader.objects):
             return None
         return ProcessPair(old, self.after.start(self.after.tree.by_source[file.source]))
 
     def edited_at(self, places: Iterable[str]) -> tuple[str, ...]:
-        """Return the sources of the edited ones among the files at some places, each once."""
+        """Return the sources of the edited files among the files at some places, each once."""
         files = (self.before.tree.by_path.get(place) for place in places)
         return tuple(dict.fromkeys(file.source for file in files if file is not None and file.source in self.edited))
 
 
 def scope_places(process: Process, index: int) -> tuple[str, ...]:
-    """Return the places of the files whose run paths the searches of an object go by, its own first."""
+    """Return the places of the files whose run paths an object's searches use, starting with its own."""
     objects = process.loader.objects
     elf = objects[index].library.elf
     is_alone = elf is not None and elf.run_path_tag is RunpathTag.RUNPATH
@@ -271,9 +272,9 @@ def scope_places(process: Process, index: int) -> tuple[str, ...]:
 
 
 def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
-    """Yield what an object of a process lacks that takes the place of another one at hand, which lacked nothing.
+    """Yield libraries that an object lacks if it replaces another given library that lacked nothing.
 
-    Packages that take the place of what may be on a machine are taken to find what they need there.
+    If a package replaces a library of the machine, this function assumes that the library finds its dependencies there.
     """
     old, new = pair.old.loader, pair.new.loader
     known = {held.library.identity for held in old.objects}
@@ -288,7 +289,7 @@ def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[
 
 
 def dropped_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
-    """Yield what objects of both processes find before, and not after: also what only others had loaded for them."""
+    """Yield libraries that objects of both processes find only before the edits, even if another file loaded them."""
     objects = pair.old.loader.objects
     kept = {held.library.identity for held in pair.new.loader.objects}
     found = _taken(pair.new)
@@ -300,9 +301,10 @@ def dropped_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[R
 
 
 def preceded_regressions(comparison: Comparison, pair: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
-    """Yield what objects of both processes need, what is not at hand, and what no other object has loaded by then.
+    """Yield libraries that objects of both processes need, that are not given, and that no other object has loaded yet.
 
-    Before, an object that needs it as well came first, and may have found it in folders that only it looks in.
+    Before the edits, another object that needs the library came first. It may have found the library in folders that
+    only it searches.
     """
     old, new = _lacking(pair.old), _lacking(pair.new)
     for name in (name for name, users in old.items() if [*users] != [*new.get(name, ())]):
@@ -320,7 +322,7 @@ def preceded_regressions(comparison: Comparison, pair: ProcessPair, sure: Collec
 
 
 def _lacking(process: Process) -> dict[str, dict[str, int]]:
-    """Return each name that is not found, with the objects that look for it, in order: their identities and indexes."""
+    """Return each name that isn't found, with the identities and indexes of the objects that search for it."""
     lacking: dict[str, dict[str, int]] = {}
     for search in process.loader.searches:
         if search.found is None:
@@ -330,10 +332,10 @@ def _lacking(process: Process) -> dict[str, dict[str, int]]:
 
 
 def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]) -> tuple[str, ...]:
-    """Return the edited files by whose run paths a process takes a library from another place than before.
+    """Return the edited files whose run paths make a process load a library from another place than before.
 
-    Those at the places ``near`` come before all others, which are left out then. If no such file is edited, every
-    edited file of the process is to blame: what it loses, it loses by these.
+    If there are such files at the places ``near``, the result leaves out all others. If no such file is edited, every
+    edited file of the process is a cause of its losses.
     """
     was, now = _taken(pair.old), _taken(pair.new)
     changed = {identity for identity, name in was | now if was.get((identity, name)) != now.get((identity, name))}
@@ -353,7 +355,7 @@ def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]
 
 
 def _taken(process: Process) -> dict[Asked, str]:
-    """Return from where the objects of a process take what they look for, by the object's identity and the name."""
+    """Return where each library of a process comes from, by the identity of the object and the searched name."""
     objects = process.loader.objects
     return {
         (objects[search.requester].library.identity, search.name): objects[search.found].library.identity
@@ -363,17 +365,17 @@ def _taken(process: Process) -> dict[Asked, str]:
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """Which folders files give up on purpose, for what they open by name (`Toolkit.gives_up`)."""
+    """The folders that files drop by choice, although files may open libraries in them (`Toolkit.gives_up`)."""
 
     toolkits: Mapping[str, Toolkit] = {}
-    """By the wheels' sources."""
+    """The toolkits, by the wheels' sources."""
     opens: Mapping[str, OpenedNames] = {}
-    """By the files' sources; of all others, nothing is known."""
+    """What is known about the names that files open, by the files' sources. Nothing is known about other files."""
     tag_is_told: bool = False
-    """Whether a user chose the kind of all run paths: then RPATHs may go that libraries not at hand would inherit."""
+    """Whether the user chose the kind of all run paths. If so, RPATHs may go that missing libraries would inherit."""
 
     def has(self, wheel: str, opener: str, folder: str) -> bool:
-        """Return whether the file ``opener``, which one of a wheel loads, gives up an absolute folder."""
+        """Return whether the file ``opener``, which a file of a wheel loads, drops an absolute folder."""
         toolkit = self.toolkits.get(wheel)
         inside = folder.removeprefix(f"{SITE}/")
         return toolkit is not None and toolkit.gives_up(inside, self.opens.get(opener, OpenedNames.ANYTHING))
@@ -383,28 +385,28 @@ _NOTHING = GivenUp()
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """The same object of a process, before and after."""
+    """The same object of a process, before and after the edits."""
 
     old: Process
     new: Process
     index: int
-    """Among the objects of the old process."""
+    """The index among the objects of the old process."""
     counterpart: int
-    """Among those of the new one."""
+    """The index among the objects of the new process."""
 
     @property
     def library(self) -> Library:
-        """The object's file as it was."""
+        """The object's file before the edits."""
         return self.old.loader.objects[self.index].library
 
     @property
     def scopes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The places of the files whose run paths the object's searches go by, before and after; its own first."""
+        """The places of the files whose run paths the object's searches use, before and after; its own comes first."""
         return scope_places(self.old, self.index), scope_places(self.new, self.counterpart)
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The places of both, each once."""
+        """The places before and after, each once."""
         return (*dict.fromkeys(place for scope in self.scopes for place in scope),)
 
 
@@ -415,11 +417,11 @@ def find_regressions(
     sure: Mapping[str, Collection[str]],
     given_up: GivenUp = _NOTHING,
 ) -> Iterator[Regression]:
-    """Yield what files of an environment find ``before`` its files were ``edited``, and not ``after`` that.
+    """Yield the libraries that files of an environment find ``before`` the edits, but not ``after`` them.
 
-    Every file that may load an edited one is loaded into a process of its own. ``sure`` are the distributions that each
-    one, by its source, is installed with for sure. Folders that are ``given_up`` don't count for what files open by
-    name.
+    This function loads every file that may load an edited file into a process of its own. ``sure`` maps the source of
+    each distribution to the distributions that are certainly installed with it. Folders in ``given_up`` don't count for
+    libraries that files open by name.
     """
     comparison = Comparison(before, after, edited)
     seen, reported = set[object](), set[tuple[str, str]]()
@@ -446,7 +448,7 @@ def find_regressions(
 
 
 def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
-    """Yield the objects of a process whose searches go by the run path of an edited file."""
+    """Yield the objects of a process whose searches use the run path of an edited file."""
     old, new = processes.old, processes.new
     places = {held.library.identity: index for index, held in enumerate(new.loader.objects)}
     for index, held in enumerate(old.loader.objects):
@@ -465,12 +467,13 @@ def _needed_regressions(
             lost = tuple(words for folder, words in was.folders.items() if folder not in now.folders)
             yield Regression(place_of(pair.library), name, lost, _blamed(comparison, pair))
         elif now.folders:
-            # Any folder may hold what is not at hand, also one of the wheel: packages share folders.
+            # Any folder may have a library that isn't given, including a folder of the wheel, because packages share
+            # folders.
             yield from _inherited_regressions(comparison, pair, name)
 
 
 def _inherited_regressions(comparison: Comparison, pair: _Pair, name: str) -> Iterator[Regression]:
-    """Yield what a library that is not at hand no longer inherits of the way to its own dependencies."""
+    """Yield the folders of its dependencies that a library outside the given packages no longer inherits."""
     still = inheritable_folders(pair.new, pair.counterpart)
     handed = {words for folder, words in inheritable_folders(pair.old, pair.index).items() if folder not in still}
     if handed:
@@ -478,10 +481,10 @@ def _inherited_regressions(comparison: Comparison, pair: _Pair, name: str) -> It
 
 
 def _brought_regressions(comparison: Comparison, processes: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
-    """Yield what is opened by name and was there if a library of a machine had it loaded, which is replaced now.
+    """Yield libraries that files open by name, and that only a replaced library of the machine may have loaded.
 
-    Such a library may load whatever is in the folders of the RPATHs that it inherits. What files need is not asked for:
-    the loader looks for most of it before.
+    Such a library may load files from the folders of the RPATHs that it inherits. NEEDED libraries don't count, because
+    the loader searches for most of them earlier.
     """
     lacked = _lacked(comparison.after, processes.new, sure)
     for pair in _pairs(comparison, processes) if lacked else ():
@@ -493,9 +496,9 @@ def _brought_regressions(comparison: Comparison, processes: ProcessPair, sure: C
 
 
 def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[tuple[str, str, frozenset[str]]]:
-    """Return what the settings say that files of a process open by name, and what is not there for sure.
+    """Return the libraries that the settings say files of a process open, and that may be missing.
 
-    That is the file's place, the name, and the folders in which what the file has loaded looks.
+    Each item has the file's place, the library's name, and the folders that the libraries loaded by the file search.
     """
     return [
         (file.path, name, frozenset(inheritable_folders(process, index)))
@@ -507,9 +510,9 @@ def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[t
 
 
 def _replaced(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each name that an object finds for sure, and not in folders that came first, with the folders' words.
+    """Yield each name that an object is sure to find, and the texts of the folders that came first before the edits.
 
-    The SDK's libraries are taken to load what those of a machine's toolkit do.
+    This function assumes that the SDK's libraries load the same libraries as those of the machine's toolkit.
     """
     for name in _names(comparison.before, pair.library):
         was = candidate_folders(comparison.before, pair.old, pair.index, name, sure)
@@ -542,12 +545,12 @@ def _opened_regressions(
 
 
 def _names(subject: Subject, library: Library) -> tuple[str, ...]:
-    """Return what an object needs, and what the settings say that its file opens by name."""
+    """Return the libraries that an object needs, and those that the settings say its file opens by name."""
     elf, file = library.elf, subject.file_of(library)
     opened = subject.settings.opened_by(file.path) if file else ()
     return tuple(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))
 
 
 def _blamed(comparison: Comparison, pair: _Pair) -> tuple[str, ...]:
-    """Return the source of the object's file if that is edited, else those of the files whose RPATHs it inherits."""
+    """Return the source of the object's file if it is edited, or the sources of the files whose RPATHs it inherits."""
     return comparison.edited_at([place_of(pair.library)]) or comparison.edited_at(pair.scope)

@@ -1,4 +1,4 @@
-"""What has to change in a wheel so that it loads: run paths, requirements, tags. Nothing is written."""
+"""Plans the changes that make a wheel load: run paths, requirements, tags. Nothing is written."""
 
 from __future__ import annotations
 
@@ -73,42 +73,42 @@ _T = TypeVar("_T")
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens to one wheel. ``edits`` and ``added`` are by the member's name."""
+    """The plan for one wheel. ``edits`` and ``added`` are by member name."""
 
     wheel: str
     file_name: str
-    """The repaired wheel's, which its tag may change."""
+    """The file name of the repaired wheel, which its tag may change."""
     edits: dict[str, SetRunpath]
     requires: tuple[str, ...]
     """Requirements to add."""
     tags: tuple[str, ...]
-    """The Tag lines of WHEEL; empty where they stay."""
+    """The Tag lines of WHEEL; empty if they don't change."""
     is_platlib: bool
-    """Whether WHEEL has to say ``Root-Is-Purelib: false``."""
+    """Whether WHEEL must contain ``Root-Is-Purelib: false``."""
     added: dict[str, str]
-    """Text of the members that are added."""
+    """The text of the added members."""
     dropped: tuple[str, ...]
-    """Members that no longer hold: signatures of RECORD."""
+    """Members that are no longer valid: signatures of RECORD."""
     changes: tuple[Change, ...]
     unmended: tuple[str, ...]
-    """What a repair can't fix."""
+    """The problems that a repair can't fix."""
     unmended_rules: tuple[str, ...]
-    """For each of these the rule of the audit that stays broken."""
+    """The broken audit rule of each problem in ``unmended``."""
     finds: dict[str, tuple[Found, ...]]
-    """What each file finds once the wheel is repaired, by the member's name."""
+    """The libraries that each file finds after the repair, by member name."""
     given_up: dict[str, tuple[str, ...]]
-    """By the member's name, the folders that its run path no longer leads to, and that may have had libraries.
+    """The folders that may have libraries and that run paths no longer contain, by member name.
 
-    Those of packages at hand, whose libraries are known, are left out.
+    Folders of given packages are left out, because their libraries are known.
     """
     left: dict[str, str]
-    """Members that stay as they are, since their edit would take something away, with what that is."""
+    """Members that don't change because their edit would take a library away, with a description of the loss."""
     notes: tuple[str, ...] = ()
-    """What rests on assumptions: users should check it before they publish the wheel."""
+    """Results that are based on assumptions. Users should check them before they publish the wheel."""
 
 
 class RepairPlanner:
-    """Plans the repair of wheels that are given together, each in the environment that is made for it."""
+    """Plans the repair of wheels that are given together, each in the environment for that wheel."""
 
     def __init__(self, environments: Environments, options: RepairOptions) -> None:
         self._environments = environments.by_leader
@@ -118,21 +118,21 @@ class RepairPlanner:
     def plan(self, owner: Distribution) -> RepairPlan:
         """Return the plan for one wheel, which is installed with the other packages of its environment and the SDK.
 
-        Unless the options say otherwise, run paths stay of their kind, and files without one get a RUNPATH; an RPATH
-        where all run paths of the wheel are RPATHs.
+        By default, run paths keep their kind, and files without a run path get a RUNPATH. If all run paths of the wheel
+        are RPATHs, these files get an RPATH.
 
-        No edit takes anything away that a file may find before (`rocwheel.repair.run_path_edits`).
+        No edit takes away anything that a file may find before (`rocwheel.repair.run_path_edits`).
 
-        Raises `InputError`, or `ProblemsError` for several, for wheels that no repair makes installable: bad metadata,
-        damaged binaries, symlinks, members outside of the wheel, several files at one path. Raises `InputError` as
-        well where the options ask for the version of a package that is not at hand.
+        Raises `InputError`, or `ProblemsError` for several problems, for wheels that no repair makes installable: bad
+        metadata, damaged binaries, symlinks, members outside the environment, several files at one path. Also raises
+        `InputError` if the options need the version of a package that is not given.
         """
         environment = self._environments[owner.source]
         check_repairable(owner, environment.files_of[owner.source])
         return _planned(_Wheel(environment, owner, self._options, self._safe_edits(environment)))
 
     def _safe_edits(self, environment: Tree) -> SafeEdits:
-        """Return the edits of all wheels of an environment together."""
+        """Return the combined edits of all wheels in an environment."""
         if id(environment) not in self._safe:
             subject = Subject(environment, self._options.audit_settings)
             toolkits, edits, opened = {}, {}, dict[str, OpenedByFile]()
@@ -156,7 +156,7 @@ class RepairPlanner:
 
 
 def _with_opened(options: RepairOptions, tree: Tree, opened: Mapping[str, OpenedByFile]) -> RepairOptions:
-    """Return the options with what files open by name, so that it is found as if a user had said so."""
+    """Return the options with the libraries that files open by name, as if the user had named them."""
     dlopen = dict(options.settings.dlopen)
     for source, one in opened.items():
         if one.names:
@@ -166,7 +166,7 @@ def _with_opened(options: RepairOptions, tree: Tree, opened: Mapping[str, Opened
 
 
 class _Wheel(msgspec.Struct, frozen=True, dict=True):
-    """What the plan of one wheel rests on."""
+    """The data for the plan of one wheel."""
 
     tree: Tree
     owner: Distribution
@@ -180,12 +180,12 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def edits(self) -> dict[str, SetRunpath]:
-        """The edits of the wheel's files, by the member's name."""
+        """The edits of the wheel's files, by member name."""
         return self._own(self.safe.edits)
 
     @cached_property
     def left(self) -> dict[str, str]:
-        """Why files stay as they are, by the member's name."""
+        """The reasons why files don't change, by member name."""
         return self._own(self.safe.left)
 
     def _own(self, by_source: Mapping[str, _T]) -> dict[str, _T]:
@@ -193,7 +193,7 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def files(self) -> tuple[InstalledFile, ...]:
-        """All members."""
+        """All members of the wheel."""
         return self.tree.files_of[self.owner.source]
 
     @cached_property
@@ -239,13 +239,13 @@ def _planned(wheel: _Wheel) -> RepairPlan:
 
 
 def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
-    """Return what no edit fixes, and why the edit that would fix it isn't made."""
+    """Return a problem that no edit fixes, and the reason for not making the edit that would fix it."""
     reason = wheel.safe.fallbacks.get(leftover.source, "") if leftover.is_of_run_path else ""
-    return f"{leftover.text}. A run path that leads there is not set: {reason}" if reason else leftover.text
+    return f"{leftover.text}. The repair doesn't set a run path that leads there: {reason}" if reason else leftover.text
 
 
 def _requires(wheel: _Wheel) -> tuple[str, ...]:
-    """Return the requirements to add; those that stand in for dropped entries are pinned even if nothing else is."""
+    """Return the requirements to add. Requirements that replace removed entries are always pinned."""
     is_risky = wheel.options.pin == "none" and any(
         _dropped(file, wheel.edits.get(file.member)) for file in wheel.loadable
     )
@@ -256,7 +256,7 @@ def _requires(wheel: _Wheel) -> tuple[str, ...]:
 
 
 def _dropped(file: InstalledFile, edit: SetRunpath | None) -> tuple[str, ...]:
-    """Return the folders of entries that an edit drops and that may lead to libraries: packages stand in for these."""
+    """Return the folders of removed entries that may have libraries. Packages replace these folders."""
     entries = split_run_path(file.run_path) if edit else ()
     kept = split_run_path(edit.value) if edit else ()
     places = {resolve_entry(entry, file.folder) or entry for entry in kept}
@@ -273,7 +273,7 @@ def _given_up(wheel: _Wheel) -> dict[str, tuple[str, ...]]:
 
 
 def _tags(wheel: _Wheel) -> tuple[str, tuple[str, ...]]:
-    """Return the file name by what the files ask for, and the tags for WHEEL where they change."""
+    """Return the file name with the tags that the files require, and the tags for WHEEL if they change."""
     name = split_wheel_file_name(wheel.owner.label)
     files = wheel.repaired.subject.tree.files_of[wheel.owner.source]
     platforms = repaired_platforms(split_tags(name.platform), files)
@@ -291,7 +291,7 @@ def _initializer(wheel: _Wheel) -> dict[str, str]:
 
 
 def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
-    """Return the files that would give up folders if what they open by name were known."""
+    """Return the files that would drop folders if the libraries that they open by name were known."""
     toolkit = wheel.repaired.toolkits[wheel.owner.source]
     return [
         file.path
@@ -303,7 +303,7 @@ def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
 
 
 def _searched(file: InstalledFile, value: str) -> list[str]:
-    """Return the folders of a run path that no package at hand, nor the SDK, is known to have."""
+    """Return the folders of a run path that neither a given package nor the SDK is known to have."""
     known = {folder.folder for folder in sdk_folders()}
     led_to = (resolve_entry(entry, file.folder) or entry for entry in split_run_path(value))
     return [place for place in led_to if place not in known]
@@ -337,9 +337,9 @@ def plan_repairs(
 ) -> list[RepairPlan]:
     """Read wheels and the packages that they are installed with, and return the plan for each wheel.
 
-    A folder stands for its wheels. What is read of members stays in ``unpacked``. Device code is not decompressed, as a
-    repair does not change it. The errors about wheels that can't be read, and about those that no repair makes
-    installable (`RepairPlanner.plan`), are appended to ``problems`` if there are other wheels, else raised. Raises
+    A folder stands for its wheels. ``unpacked`` keeps the members that are read. Device code is not decompressed,
+    because a repair doesn't change it. If other wheels remain, errors about unreadable wheels and about wheels that no
+    repair makes installable (`RepairPlanner.plan`) are appended to ``problems``; otherwise they are raised. Raises
     `InputError` for a path that is neither a wheel nor a folder of wheels.
     """
     for path in wheels:
@@ -362,6 +362,8 @@ def _check(path: Path) -> None:
         if not any(path.glob("*.whl")):
             below = find_below(path, lambda found: found.suffix == ".whl")
             remedy = f"There are wheels in {below}." if below else ""
-            raise InputError(path, "a folder without wheels", expected="a wheel, or a folder of wheels", remedy=remedy)
+            raise InputError(
+                path, "is a folder without wheels", expected="a wheel, or a folder of wheels", remedy=remedy
+            )
     elif path.suffix != ".whl":
-        raise InputError(path, "not a wheel", expected="a file whose name ends with .whl, or a folder of wheels")
+        raise InputError(path, "is not a wheel", expected="a file whose name ends with .whl, or a folder of wheels")

@@ -1,17 +1,18 @@
-"""Which run paths the files of a repaired wheel get: the edits, what they keep, and which of them are safe.
+"""Chooses the run paths of repaired files: the edits, the kept entries, and which edits are safe.
 
-A user's machine may have it: a toolkit of the system (``/opt/rocm/lib``, ``/usr/local/cuda/lib64``), or a package that
-is not at hand or shares a folder with others. So every entry stays that is not proved to lead nowhere, unless the file
-can do without: it finds all that it needs for sure, and opens nothing by name at run time. That is judged by what is at
-hand; once it is known what the repaired wheel requires, `safe_edits` has the last word.
+A user's machine may have libraries that are not given: from a system toolkit (``/opt/rocm/lib``,
+``/usr/local/cuda/lib64``), or from a package that shares a folder with others. Every entry therefore stays unless it
+provably leads nowhere or the file doesn't need it. A file doesn't need it if the file is sure to find all its
+dependencies and opens no library by name at run time. The given packages decide. Once the requirements of the repaired
+wheel are known, `safe_edits` makes the final decision.
 
-A file that opens libraries by name has strings that name them (`opened_names`). If it finds all that it needs for sure,
-it gives up the folders that the SDK's packages stand in for (`Toolkit.gives_up`). Where its strings name no library,
+A file that opens libraries by name has strings that name them (`opened_names`). If the file is sure to find all its
+dependencies, it drops the folders that the SDK's packages replace (`Toolkit.gives_up`). If its strings name no library,
 the names come from elsewhere, and every folder stays that may have one.
 
-Which folders they name is decided in `rocwheel.environment.run_path_choice`, and whether they may lead to the SDK's
-packages in `rocwheel.audit.wheel_toolkits`.
-A run path stays under its tag unless the options name one: an RPATH may be there to come before ``LD_LIBRARY_PATH``.
+`rocwheel.environment.run_path_choice` chooses the folders, and `rocwheel.audit.wheel_toolkits` decides whether they may
+lead to the SDK's packages. A run path keeps its tag unless the options name one: an RPATH may be there to precede
+``LD_LIBRARY_PATH``.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ _DIRECTIVE = re.compile(r"[%{}]")
 
 
 def opened_names(file: InstalledFile) -> frozenset[str]:
-    """Return the names of libraries in the strings of a file that opens some by name; ``.so`` if it makes up others.
+    """Return the library names in the strings of a file that opens some by name; ``.so`` if it composes other names.
 
-    What it needs anyway, its own names and glibc's libraries say nothing about what it opens.
+    The result leaves out the file's dependencies, its own names, and glibc's libraries.
     """
     if file.elf is None or not file.elf.imports_dlopen:
         return frozenset()
@@ -73,7 +74,7 @@ def opened_names(file: InstalledFile) -> frozenset[str]:
 def what_it_opens(
     file: InstalledFile, declared: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> OpenedNames:
-    """Return what is known about the libraries that a file opens by name; ``declared`` are those that a user names."""
+    """Return what is known about the libraries that a file opens by name; the user names those in ``declared``."""
     if file.elf is None or not file.elf.imports_dlopen:
         return OpenedNames.NOTHING
     names = opened_names(file)
@@ -92,9 +93,9 @@ def entries_to_keep(
     toolkit: Toolkit,
     opens: OpenedNames = OpenedNames.ANYTHING,
 ) -> KeptEntries:
-    """Return what stays of a file's run path; for the rule see the module.
+    """Return the entries that a file's run path keeps. For the rule, see the module.
 
-    ``is_complete``: whether the file finds all that it needs for sure.
+    ``is_complete`` says whether the file is sure to find all its dependencies.
     """
     is_opener = file.elf is not None and file.elf.imports_dlopen
     if is_complete and not is_opener and not toolkit.keeps:
@@ -112,9 +113,9 @@ def entries_to_keep(
 
 
 def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolkit, opens: OpenedNames) -> bool:
-    """Return whether an entry of a file that finds all that it needs stays for what the file opens by name.
+    """Return whether an entry stays because a file, which finds all its dependencies, may open libraries there.
 
-    The SDK's own folders are chosen for the libraries that the file is known to open, all others at hand stay.
+    The SDK's own folders stay for libraries that the file is known to open. All other folders of given packages stay.
     """
     if place is None or place not in places.folders:
         return not toolkit.gives_up(entry if place is None else place, opens)
@@ -122,10 +123,10 @@ def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolki
 
 
 def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:
-    """Return a note that says how many entries of a wheel's run paths lead to folders of no package at hand.
+    """Return a note with the number of run path entries that lead to folders of no given package.
 
-    It is empty if none does. ``run_paths`` are those of the repaired files, each with the file's folder relative to
-    site-packages.
+    The note is empty if there are no such entries. ``run_paths`` are those of the repaired files, each with the file's
+    folder relative to site-packages.
     """
     assumed = (*sdk_folders(), *assumed_package_folders(tree))
     known = {file.folder for file in tree.files} | {folder.folder for folder in assumed}
@@ -139,7 +140,7 @@ def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple
         return ""
     return (
         f"kept {count(entries, 'run path entry', 'run path entries')} in {count(files, 'file')}: they may lead to "
-        f"packages that were not given ({others}). Add those packages with --with, and only the right entries stay."
+        f"packages that were not given ({others}). Give those packages with --with to keep only the correct entries."
     )
 
 
@@ -152,22 +153,22 @@ class OpenedByFile(NamedTuple):
 
     opens: OpenedNames
     names: tuple[str, ...]
-    """Those that packages have, and that the file may have found in folders which it gives up."""
+    """The names that packages have, and that the file may have found in folders that it drops."""
 
 
 def opened_by_files(
     tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, OpenedByFile]:
-    """Return what is known about the libraries that the files of a wheel open by name, by their source."""
+    """Return what is known about the libraries that a wheel's files open by name, by the files' source."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
     choice = _Choice(tree, options, toolkit)
     return {file.source: OpenedByFile(choice.opens(file), choice.stood_in_for(file)) for file in files}
 
 
 def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
-    """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.repair_plan`.
+    """Return the edits of a wheel's files by member name. For the rules, see `rocwheel.repair.repair_plan`.
 
-    A file with a right run path is edited as well if older releases of glibc refuse its segments.
+    A file with a correct run path is also edited if older glibc releases refuse its segments.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
     edits = _wrong_run_paths(files, tree, options, toolkit)
@@ -175,7 +176,7 @@ def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, tool
 
 
 def _realignment(file: InstalledFile) -> SetRunpath | None:
-    """Return the edit that only changes the alignment of a file's segments; None where that changes nothing."""
+    """Return the edit that only changes the alignment of a file's segments, or `None` if it would change nothing."""
     assert file.elf is not None
     edit = SetRunpath(file.run_path or "", file.tag or RunpathTag.RUNPATH)
     return edit if edit.applied_to(file.elf).segments != file.elf.segments else None
@@ -196,10 +197,10 @@ def _wrong_run_paths(
 def fallback_edits(
     tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, tuple[SetRunpath, ...]]:
-    """Return edits for files whose edit in `run_path_edits` would take something away, by the member's name.
+    """Return fallback edits for files whose edit in `run_path_edits` would take a library away, by member name.
 
-    The one that takes least comes last: with every entry that isn't proved to lead nowhere, then without the folders
-    that the file lacks.
+    The safest edit comes last: it first keeps every entry that may lead somewhere, and then adds no folders that the
+    file lacks.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
     choice = _Choice(tree, options, toolkit)
@@ -207,14 +208,14 @@ def fallback_edits(
 
 
 def _new_tag(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | None]) -> RunpathTag:
-    """Return the tag for files that have no run path yet: RPATH if the wheel's others, once edited, are RPATHs."""
+    """Return the tag for files without a run path: RPATH if the wheel's other edited run paths are RPATHs."""
     edited = [(file.tag, edits.get(file.member)) for file in files if file.run_path]
     tags = {tag if edit is None else edit.tag for tag, edit in edited if edit is None or edit.value}
     return RunpathTag.RPATH if tags == {RunpathTag.RPATH} else RunpathTag.RUNPATH
 
 
 class _Choice:
-    """Chooses the run path of each file of a wheel by what is installed with it."""
+    """Chooses the run path of each file in a wheel, based on the packages that are installed with it."""
 
     def __init__(self, tree: Tree, options: RepairOptions, toolkit: Toolkit) -> None:
         self._tree = tree
@@ -228,7 +229,7 @@ class _Choice:
         self._without_sdk: dict[tuple[int, bool, InstalledLayout, frozenset[str]], LibraryPlaces] = {}
 
     def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
-        """Return the edit that makes a file's run path right under a tag; None if it is right already."""
+        """Return the edit that gives a file the correct run path under a tag, or `None` if the run path is correct."""
         assert file.elf is not None
         places = self._places(file, with_assumed=True)
         sure = self._places(file, with_assumed=self._toolkit.trusts_layout)
@@ -240,15 +241,15 @@ class _Choice:
         return self._edit(file, tag, kept)
 
     def opens(self, file: InstalledFile) -> OpenedNames:
-        """Return what is known about the libraries that a file opens by name, where that decides about its run path."""
+        """Return what is known about the libraries that a file opens by name, if that affects its run path."""
         if not self._toolkit.trusts_layout:
             return OpenedNames.NOTHING if file.elf is None or not file.elf.imports_dlopen else OpenedNames.ANYTHING
         return what_it_opens(file, self._declared(file), self._places(file, with_assumed=True), self._system)
 
     def stood_in_for(self, file: InstalledFile) -> tuple[str, ...]:
-        """Return the libraries that a file's strings name and that it may have found in folders which it gives up.
+        """Return the libraries that a file's strings name and that it may have found in folders that it drops.
 
-        The packages at hand, or the SDK's layout, have them.
+        The given packages or the SDK's layout have these libraries.
         """
         places, opens = self._places(file, with_assumed=True), self.opens(file)
         entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
@@ -259,9 +260,10 @@ class _Choice:
         return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
 
     def fallbacks(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
-        """Yield the edits of a file that take ever less away, those that change nothing left out.
+        """Yield edits of a file that take away less and less; edits that change nothing are left out.
 
-        Before each comes what a second repair would make of it: it may give up more where folders come first by now.
+        Before each edit comes the edit that a second repair would make. It may drop more folders, because some folders
+        now come first.
         """
         assert file.elf is not None
         places = self._places(file, with_assumed=True)
@@ -281,7 +283,7 @@ class _Choice:
         return run_path_edit(file.elf, file.folder, search, places, tag, kept, opened)
 
     def _opened(self, file: InstalledFile) -> tuple[str, ...]:
-        """Return what a file is known to open by name: by the settings, and by its strings where its run path leads."""
+        """Return the libraries that a file is known to open, from the settings and from its strings."""
         places = self._places(file, with_assumed=True)
         led_to = {places.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
         providers = places.providers
@@ -290,7 +292,7 @@ class _Choice:
         return tuple(dict.fromkeys((*self._declared(file), *found)))
 
     def _declared(self, file: InstalledFile) -> tuple[str, ...]:
-        """Return what the settings say that a file opens by name, but for the file itself, which is loaded already."""
+        """Return the libraries that the settings say a file opens, except the file itself, which is already loaded."""
         assert file.elf is not None
         return tuple(name for name in self._settings.opened_by(file.path) if name != file.elf.soname)
 
@@ -308,7 +310,7 @@ class _Choice:
             return found
         led_to = {found.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
         left_out = self._sdk_folders - led_to - {file.folder}
-        # Most files of a wheel lead to the same folders of the SDK, or to none.
+        # Most files of a wheel lead to the same folders of the SDK, or to no such folder.
         known = (*key, left_out)
         if known not in self._without_sdk:
             left = {name: tuple(f for f in held if f not in left_out) for name, held in found.providers.items()}
@@ -325,9 +327,9 @@ class SafeEdits(msgspec.Struct, frozen=True):
 
     edits: dict[str, SetRunpath]
     left: dict[str, str]
-    """Why the files without the edit that was chosen for them stay as they are."""
+    """The reasons why files without their chosen edit don't change."""
     fallbacks: dict[str, str]
-    """Why files get a fallback edit, and not the one that was chosen for them."""
+    """The reasons why files get a fallback edit instead of their chosen edit."""
     repaired: RepairedTree
     opens: Mapping[str, OpenedNames]
     """What is known about the libraries that files open by name, by the files' source."""
@@ -340,10 +342,10 @@ def safe_edits(
     settings: AuditSettings,
     given_up: GivenUp = _NOTHING,
 ) -> SafeEdits:
-    """Return for each file of an environment the first edit after which all find what they may find before.
+    """Return for each file the first edit after which all files still find what they may find before.
 
-    ``chosen`` are the edits of the files, by their source, the best one first. ``toolkits`` are those of the wheels, by
-    their source. What is ``given_up`` on purpose is not taken away.
+    ``chosen`` are the edits by the files' source, the best edit first. ``toolkits`` are those of the wheels, by their
+    source. Folders in ``given_up`` don't count.
     """
     before = Subject(tree, settings)
     waiting = {source: list(edits) for source, edits in chosen.items() if edits}
@@ -357,7 +359,7 @@ def safe_edits(
             left = {source: words for source, words in reasons.items() if source not in kept}
             fallbacks = {source: words for source, words in reasons.items() if source in kept}
             return SafeEdits(kept, left, fallbacks, repaired, given_up.opens)
-        # The edits that have to go, by the files' source, each with its first regression: one at least.
+        # The edits to reject, by the files' source, each with its first regression. There is at least one.
         blamed = {source: one.words for one in reversed(regressions) for source in one.edited or kept}
         for source, words in blamed.items():
             reasons.setdefault(source, words)
@@ -366,7 +368,7 @@ def safe_edits(
 
 
 def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
-    """Return the distributions that a repaired wheel is installed with, and whose libraries are known for sure."""
+    """Return the distributions that are certainly installed with a repaired wheel, and whose libraries are known."""
     tree, toolkit = repaired.subject.tree, repaired.toolkits.get(owner.source)
     installed = surely_installed(tree, owner, repaired.undeclared(owner))
     given = {other.name for other in tree.distributions}

@@ -1,4 +1,4 @@
-"""Writes repaired wheels; members that stay are copied as they are packed."""
+"""Writes repaired wheels. Members that don't change are copied in packed form."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _MOST_OPEN = 64
 
 
 class KnownWheels(NamedTuple):
-    """What was found when the wheels were read for their plans."""
+    """Data from reading the wheels for their plans."""
 
     stamps: Mapping[str, FileStamp] = MappingProxyType({})
-    """By path, from before they were read."""
+    """The file stamps by path, from before the wheels were read."""
     unpacked: UnpackedMembers | None = None
-    """What they were unpacked to. Members that are not edited are closed, all others once they are written."""
+    """The unpacked members. Members without edits are closed immediately, and all others after they are written."""
 
 
 _NOTHING_KNOWN = KnownWheels()
@@ -69,12 +69,14 @@ def write_repairs(
     known: KnownWheels = _NOTHING_KNOWN,
     progress: Progress = SILENT,
 ) -> list[Path]:
-    """Write the repaired wheels to ``dest_dir`` and return their paths; a wheel that is right is copied as it is.
+    """Write the repaired wheels to ``dest_dir`` and return their paths.
 
-    The bytes depend only on the wheels, the plans and the date. What is ``known`` is not read again. Before anything
-    is written, raises `InputError` for a folder that one of the wheels is in and for two wheels that get one name.
-    While a wheel is written, raises `InputError` for damaged members, `ChangedFileError` for a wheel that has changed
-    since, and `WorkError` for a folder that can't be written: then nothing of that wheel is left.
+    A wheel that needs no repair is copied unchanged.
+
+    The bytes depend only on the wheels, the plans, and the date. ``known`` data is not read again. Before it writes
+    anything, this function raises `InputError` if one of the wheels is in the folder, and if two wheels get the same
+    name. While it writes a wheel, it raises `InputError` for damaged members, `ChangedFileError` if the wheel has
+    changed, and `WorkError` if the folder can't be written. In these cases, nothing of that wheel remains.
     """
     targets = _targets(plans, dest_dir)
     todo = {f"{plan.wheel}!{name}" for plan in plans for name in plan.edits}
@@ -100,7 +102,7 @@ def _keep_edited(unpacked: UnpackedMembers | None, sources: AbstractSet[str]) ->
 
 
 def _require_planned(plan: RepairPlan, known: KnownWheels) -> None:
-    """Raise `ChangedFileError` when the wheel, which has just been opened, is not as it was for the plan."""
+    """Raise `ChangedFileError` if the opened wheel has changed since the plan was made."""
     if plan.wheel in known.stamps:
         known.stamps[plan.wheel].require(Path(plan.wheel).stat(), plan.wheel)
 
@@ -120,7 +122,7 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
             found = f"holds {source.name} itself"
             raise InputError(dest_dir, found, expected="another folder", remedy="Change --output.")
         if target in sources:
-            found = f"gets the name {target.name} as {sources[target]} does"
+            found = f"would get the same name as {sources[target]}: {target.name}"
             raise InputError(source, found, remedy="Repair them into different folders.")
         sources[target] = source
     return list(sources)
@@ -136,7 +138,7 @@ def _rewrite(
     dist_info = find_dist_info(Path(plan.wheel), (member.name for member in members))
     left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", SBOM_NAME)} | {*plan.dropped}
     digests = {} if kept is None else kept.digests
-    # Unpacked libraries stay open until the packer has taken their last byte.
+    # Unpacked libraries stay open until the packer has read their last byte.
     with ExitStack() as stack, packing() as packer:
         unpacked = _Unpacked(stack, packer, kept)
         wheel = packer.open(target, dist_info=dist_info)
@@ -154,7 +156,7 @@ def _rewrite(
 
 
 class _Unpacked:
-    """Unpacked members, a limited number of which are open at a time."""
+    """Unpacked members. Only a limited number of them are open at a time."""
 
     def __init__(self, stack: ExitStack, packer: WheelPacker, kept: UnpackedMembers | None) -> None:
         self._stack = stack
@@ -194,36 +196,36 @@ def _metadata(plan: RepairPlan, members: Sequence[ZipMember], dist_info: str) ->
 
 
 def _notes(plan: RepairPlan) -> str:
-    """Return what the bill of materials says was done, and to which files."""
+    """Return the note for the bill of materials: the changes and the changed files."""
     metadata = {"METADATA": bool(plan.requires), "WHEEL": bool(plan.tags) or plan.is_platlib}
     changed = [*plan.edits, *(name for name, has_changed in metadata.items() if has_changed)]
     return change_notes("rocwheel repair", {"changed": changed, "added": [*plan.added], "left out": plan.dropped})
 
 
 class RepairResult(msgspec.Struct, frozen=True):
-    """What a repair found, and what it wrote."""
+    """The results of a repair, and the written files."""
 
     wheels: tuple[RepairPlan, ...]
-    """For each wheel what changes, and what no repair can fix."""
+    """For each wheel, the changes and the problems that no repair can fix."""
     written: tuple[str, ...]
-    """The paths of the repaired wheels; empty when nothing was to be written."""
+    """The paths of the repaired wheels; empty if nothing was to be written."""
 
 
 class RepairJob(msgspec.Struct, frozen=True):
-    """What is repaired, and where it goes."""
+    """The wheels to repair, and the destination."""
 
     wheels: tuple[Path, ...]
     with_packages: tuple[Path, ...]
     """The packages that the wheels are installed with."""
     dest_dir: Path | None
-    """The folder for the repaired wheels; none to write nothing."""
+    """The folder for the repaired wheels, or `None` to write nothing."""
     options: RepairOptions
 
     def run(self, *, progress: Progress = SILENT, problems: list[RocwheelError] | None = None) -> RepairResult:
-        """Plan the repair of each wheel, and write the repaired ones with the date of ``SOURCE_DATE_EPOCH``.
+        """Plan the repair of each wheel, and write the repaired wheels with the date of ``SOURCE_DATE_EPOCH``.
 
-        Raises what `check_destination`, `plan_repairs` and `write_repairs` raise. With a list ``problems``, the errors
-        about single wheels are appended to it, and all others are repaired, if there are any.
+        Raises the errors of `check_destination`, `plan_repairs`, and `write_repairs`. With a list ``problems``, errors
+        about single wheels are appended to it, and all other wheels are repaired.
         """
         if self.dest_dir is not None:
             check_destination(self.dest_dir, option="--output")
@@ -243,6 +245,6 @@ class RepairJob(msgspec.Struct, frozen=True):
 
 
 def _stamps(wheels: Collection[Path]) -> dict[str, FileStamp]:
-    """Return the stamps of wheels, and of those in folders, by path; raise `InputError` for one that is not there."""
-    # What can't be read in a folder is for the reader to report, with all else that is wrong there.
+    """Return the stamps of wheels, and of the wheels in folders, by path. Raises `InputError` for a missing path."""
+    # The reader reports unreadable files in a folder, together with all other errors there.
     return {str(path): FileStamp.at(path) for path in real_paths(wheels).values() if path in wheels or path.exists()}
