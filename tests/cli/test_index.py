@@ -535,7 +535,7 @@ def test_an_index_in_the_folder_itself_does_not_name_its_page_as_left_out(run: R
     ("options", "said"),
     [
         (["--url", "javascript:alert(1)"], "--url: is 'javascript:alert(1)'; expected an address such as"),
-        (["--url", "https://a@b/", "--front-page"], "--url: has a user or a password in it"),
+        (["--url", "https://a@b/", "--front-page"], "--url: contains a user or a password"),
         (
             ["--url", "https://b/", "--no-front-page"],
             "--url: is for the front page; expected none with --no-front-page",

@@ -1,7 +1,7 @@
-"""What the front page of an index says: GPUs, packages, families and systems, found in its entries.
+"""Finds the content for the front page of an index in its entries: GPUs, packages, families, and systems.
 
-Extras end with a GPU target or a family, as ``device-gfx1100`` and ``libraries-gfx94x-dcgpu`` do. Packages either do so
-too, such as ``rocm-sdk-device-gfx1100``, or list targets in their metadata.
+Extras end with a GPU target or a family, for example ``device-gfx1100`` and ``libraries-gfx94x-dcgpu``. The names of
+packages do so, too, for example ``rocm-sdk-device-gfx1100``, or their metadata lists the targets.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def gpu_names() -> tuple[Gpu, ...]:
-    """Return all targets of the catalog, in its order."""
+    """Return all targets of the catalog, in order."""
     catalog = load_catalog()
     return tuple(
         Gpu(row.name, row.kind, row.products, (*catalog.generics_of(row.name), *families_of(row.name)[1:]))
@@ -61,14 +61,14 @@ def gpu_names() -> tuple[Gpu, ...]:
 
 
 _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows", "macos": "macOS"}
-"""Names by systems of platform tags, in the order to show."""
+"""The names of systems by platform tag, in display order."""
 
 
 def with_systems(cards: Sequence[GpuCard], taken: Mapping[str, Sequence[IndexEntry]]) -> list[GpuCard]:
-    """Return cards that say for which systems the packages are; unchanged ones if an index is for one system alone.
+    """Return cards with the systems of the packages; if the index is for only one system, the cards don't change.
 
-    Further extras that have packages for none of them are left out; one that is for some of them says so.
-    ``taken`` has the files of each project that installers take.
+    The cards leave out further extras that have no packages for these systems. An extra for only some of the systems
+    names them. ``taken`` has the files of each project that installers choose.
     """
     if len(_systems(entry for entries in taken.values() for entry in entries)) < 2:
         return list(cards)
@@ -84,7 +84,7 @@ def _with_systems(card: GpuCard, systems: tuple[str, ...], taken: Mapping[str, S
 
 
 def _line_for(line: InstallLine, systems: Sequence[str], taken: Mapping[str, Sequence[IndexEntry]]) -> InstallLine:
-    """Return a line whose further extras are those that have something for ``systems``."""
+    """Return a line with only the further extras that have packages for ``systems``."""
     files = taken.get(line.requirement.partition("[")[0], ())
     requires = {extra: wanted for file in files for extra, wanted in file.about.requires.items()}
     marked = (_marked(extra, systems, [name for name, _ in requires.get(extra, ())], taken) for extra in line.more)
@@ -94,23 +94,23 @@ def _line_for(line: InstallLine, systems: Sequence[str], taken: Mapping[str, Seq
 def _marked(
     extra: str, systems: Sequence[str], projects: Iterable[str], taken: Mapping[str, Sequence[IndexEntry]]
 ) -> str:
-    """Return an extra, with the systems that its projects are for unless all of them are; empty where none is."""
+    """Return an extra with the systems of its projects, unless it is for all systems; empty if it is for no system."""
     found = [_systems(taken.get(project, ())) for project in projects]
-    if not all(found):  # what any system takes is among them
+    if not all(found):  # some of them are for any system
         return extra
     there = [name for name in systems if any(name in one for one in found)]
     return extra if len(there) == len(systems) or not found else f"{extra} ({', '.join(there)})" if there else ""
 
 
 def _systems(entries: Iterable[IndexEntry]) -> tuple[str, ...]:
-    """Return the systems that wheels are for by their tags; those that any system takes say nothing."""
+    """Return the systems in the tags of wheels. Wheels for any system add nothing."""
     names = (entry.filename for entry in entries if is_wheel_file_name(entry.filename))
     found = {_SYSTEMS.get(tag.system) for name in names for tag in wheel_platforms(name)}
     return tuple(name for name in dict.fromkeys(_SYSTEMS.values()) if name in found)
 
 
 def _entries(card: GpuCard, taken: Mapping[str, Sequence[IndexEntry]]) -> Iterator[IndexEntry]:
-    """Yield the files with code for a GPU: of packages whose files all say nothing of GPUs, all of them."""
+    """Yield the files with code for a GPU. If no file of a package names GPUs, all its files count."""
     words = {canonicalize_name(word) for word in (card.gpu.target, *card.gpu.others)}
     for package in card.packages:
         declared = [{target.partition(":")[0] for target in entry.about.targets} for entry in taken[package.project]]
@@ -120,7 +120,7 @@ def _entries(card: GpuCard, taken: Mapping[str, Sequence[IndexEntry]]) -> Iterat
 
 
 _NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
-"""Normalized names that installers take; others may hold letters of any alphabet."""
+"""Normalized names that installers accept; other names may have letters of any alphabet."""
 
 
 def find_cards(
@@ -128,10 +128,10 @@ def find_cards(
     gpus: Sequence[Gpu],
     withdrawn: Mapping[str, YankedPackage] | None = None,
 ) -> list[GpuCard]:
-    """Return what there is for each GPU, without the GPUs that nothing is for.
+    """Return the cards for all GPUs that have packages.
 
-    ``taken`` has the files of each project that installers take; ``withdrawn`` the projects of which they take none
-    unless asked for its very version. No line needs such a project.
+    ``taken`` has the files of each project that installers choose. ``withdrawn`` has the projects whose files
+    installers choose only for a requirement of the exact version. No line needs such a project.
     """
     words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
     named = {name: _Offer.of(name, entries, words) for name, entries in taken.items() if not _is_for_any(name, entries)}
@@ -152,22 +152,22 @@ def find_cards(
 
 
 class _Offer(msgspec.Struct, frozen=True):
-    """A project as something to install."""
+    """A project that users can install."""
 
     name: str
     size: int
     words: frozenset[str]
-    """The targets and families that it is for, by its name or its metadata."""
+    """The targets and families of the project, from its name or its metadata."""
     named: frozenset[str]
-    """Those of them that its name has."""
+    """The targets and families in its name."""
     requires: dict[str, tuple[tuple[str, str], ...]]
-    """Names and extras by extra."""
+    """The required names and extras, by extra."""
     by_word: dict[str, tuple[str, ...]]
-    """The extras that are for a GPU target or family alone, by it."""
+    """The extras for only one GPU target or family, by target or family."""
 
     @classmethod
     def of(cls, name: str, entries: Sequence[IndexEntry], words: frozenset[str]) -> _Offer:
-        """Return what the files of a project offer for GPUs and families of these names."""
+        """Return the project of these files, with its extras for GPUs and families of these names."""
         declared = {target.partition(":")[0] for entry in entries for target in entry.about.targets}
         requires: dict[str, tuple[tuple[str, str], ...]] = {}
         for entry in entries:
@@ -180,26 +180,26 @@ class _Offer(msgspec.Struct, frozen=True):
         return cls(name, max(entry.size for entry in entries), named | declared & words, named, requires, dict(by_word))
 
     def is_for_others(self, words: Collection[str]) -> bool:
-        """Return whether its name says that it is for GPUs, but for none of those with these names."""
+        """Return whether the project's name contains GPUs, but none of those with these names."""
         return bool(self.named) and self.named.isdisjoint(words)
 
     @property
     def plain_extras(self) -> list[str]:
-        """The extras that are not for some GPUs alone, and neither left to the machine that installs them."""
+        """The extras that are for all GPUs, except extras that the machine's environment selects."""
         of_gpus = {extra for extras in self.by_word.values() for extra in extras}
         decided = {extra[: -len(word) - 1] for word, extras in self.by_word.items() for extra in extras}
         return [extra for extra in self.requires if extra and extra not in of_gpus and extra not in decided]
 
 
 def _is_for_any(name: str, entries: Sequence[IndexEntry]) -> bool:
-    """Return whether nothing in a project is for single GPUs, as in most of a large index."""
+    """Return whether no part of a project is for single GPUs, as in most of a large index."""
     about = entries[0].about
     requires = about.requires
     return len(entries) == 1 and not about.targets and len(requires) <= ("" in requires) and "-gfx" not in name
 
 
 class _ByName(Mapping[str, _Offer]):
-    """Projects by name; those that are for any GPU only when they are asked for, as there may be thousands."""
+    """Projects by name. Projects for any GPU are created only on request, because there may be thousands."""
 
     def __init__(self, named: Mapping[str, _Offer], taken: Mapping[str, Sequence[IndexEntry]]) -> None:
         self._made = dict(named)
@@ -225,15 +225,15 @@ class _Offers(msgspec.Struct, frozen=True):
 
     by_name: _ByName
     by_word: dict[str, list[str]]
-    """Names by the targets and families that they are for."""
+    """The names of projects, by target and family."""
     with_extras: list[_Offer]
     parts: frozenset[str]
-    """Names of what any of them requires."""
+    """The names of all projects that other projects require."""
     withdrawn: Mapping[str, YankedPackage]
-    """What installers refuse, by name."""
+    """The projects that installers refuse, by name."""
 
     def reached(self, name: str, extras: Sequence[str]) -> frozenset[str]:
-        """Return the names of what a project with extras brings, its own among them."""
+        """Return the names of all projects that a project with extras installs, including its own name."""
 
         def brought_by(wanted: str, extra: str) -> Iterable[tuple[str, str]]:
             if not wanted:
@@ -243,38 +243,38 @@ class _Offers(msgspec.Struct, frozen=True):
         return follow_requirements("", brought_by)
 
     def are_taken(self, name: str, extra: str) -> bool:
-        """Return whether installers take all that an extra of a project brings."""
+        """Return whether installers accept every project that an extra of a project installs."""
         return not self.withdrawn or self.withdrawn.keys().isdisjoint(self.reached(name, [extra]))
 
 
 class _Wish(msgspec.Struct, frozen=True):
-    """A project with extras that is to be asked for."""
+    """A project with extras to request."""
 
     offer: _Offer
     extras: Sequence[str]
     names: frozenset[str]
-    """Of all that it brings, its own among them."""
+    """The names of all projects that it installs, including its own."""
 
 
 def _endings(name: str) -> frozenset[str]:
-    """Return what follows each dash."""
+    """Return the part of a name after each dash."""
     return frozenset(name[place + 1 :] for place, letter in enumerate(name) if letter == "-")
 
 
 def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
     packages = dict.fromkeys(name for word in words for name in offers.by_word.get(word, ()))
-    # What is to be asked for to get all the code for a GPU, which has these names.
+    # The projects to request to get all the code for a GPU, which has these names.
     asked = [(offer, _extras_for(offer, words, packages)) for offer in offers.with_extras]
     wishes = [_Wish(offer, extras, offers.reached(offer.name, extras)) for offer, extras in asked if extras]
-    # What no line brings is asked for by itself, unless it is a part of something that has a line.
+    # A project that no line installs gets its own line, unless it is part of a project that has a line.
     reached = {name for wish in wishes for name in wish.names} | (offers.parts if wishes else set())
     alone = [offers.by_name[name] for name in packages if name not in reached and _NAME.fullmatch(name)]
     alone = [offer for offer in alone if not (wishes and offer.is_for_others(words))]
     wishes = [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
     own = {name: None for name in packages if not offers.by_name[name].is_for_others(words)}
     if any(not wish.names.isdisjoint(own) for wish in wishes):
-        packages = own  # code for this GPU that lies in packages for others, too, is of no use beside these
+        packages = own  # these make packages for several GPUs unnecessary
     missed = dict.fromkeys(name for wish in wishes for name in sorted(wish.names))
     return GpuCard(
         gpu,
@@ -285,14 +285,17 @@ def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
 
 
 def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) -> list[str]:
-    """Return the extras of a project for a GPU: those named for it, else those that bring its code."""
+    """Return the extras of a project for a GPU: those with its name, or those that install its code."""
     if offer.by_word:
         return list(next((offer.by_word[word] for word in words if word in offer.by_word), ()))
     return [extra for extra in offer.plain_extras if any(name in packages for name, _ in offer.requires[extra])]
 
 
 def _line(wish: _Wish, offers: _Offers) -> InstallLine:
-    """Return the line for a project with extras; those whose requirements these bring anyway are named, too."""
+    """Return the line for a project with extras.
+
+    Extras whose requirements the others already include are named, too.
+    """
     offer, extras = wish.offer, wish.extras
     plain = [extra for extra in offer.plain_extras if extra not in extras and _NAME.fullmatch(extra)]
     asked = [(extra, {name for name, _ in offer.requires[extra]}) for extra in plain]
@@ -313,11 +316,11 @@ def find_content(
     url: str = "",
     kept: Mapping[str, KeptProject] | None = None,
 ) -> FrontPage:
-    """Return what the page of an index says.
+    """Return the content for the page of an index.
 
-    ``projects`` has the files of each, the oldest first; ``yanked`` the reasons of yanked files by name; ``gpus`` the
-    targets to choose among, in the order to show. ``url`` is where the index will be, empty when not known.
-    ``kept`` has projects that are listed as an earlier page has them.
+    ``projects`` has the files of each project, oldest first. ``yanked`` has the reasons of yanked files by name.
+    ``gpus`` are the targets to choose from, in display order. ``url`` is the future address of the index, empty if not
+    known. ``kept`` has projects that are listed as on an earlier page.
     """
     kept = kept or {}
     taken = find_taken(projects, yanked)
@@ -339,12 +342,12 @@ def find_content(
 def find_taken(
     projects: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]
 ) -> dict[str, Sequence[IndexEntry]]:
-    """Return the files of each project that installers take; the newest version's where all are yanked."""
+    """Return the files of each project that installers choose, or the newest version's files if all are yanked."""
     return {name: _taken(entries, yanked) for name, entries in projects.items()}
 
 
 def find_withdrawn(taken: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]) -> dict[str, YankedPackage]:
-    """Return the projects all of whose files are yanked, by name; ``taken`` is as `find_taken` returns it."""
+    """Return the projects whose files are all yanked, by name; ``taken`` is the result of `find_taken`."""
     if not yanked:
         return {}
     return {
@@ -355,9 +358,9 @@ def find_withdrawn(taken: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[st
 
 
 def _taken(entries: Sequence[IndexEntry], yanked: Mapping[str, str]) -> list[IndexEntry]:
-    """Return the files of the version that installers take: the newest, a final one if there is one.
+    """Return the files of the version that installers choose: the newest final version, if there is one.
 
-    Where everything is yanked, these are the newest version's files.
+    If all files are yanked, these are the newest version's files.
     """
     if len(entries) == 1:
         return list(entries)
@@ -390,10 +393,11 @@ def _list_file(entry: IndexEntry, yanked: Mapping[str, str]) -> ListedFile:
 
 
 def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -> FrontPage:
-    """Return the page of an index with what it says of families; ``gpus`` are the targets to choose among.
+    """Return the page of an index with the content of families; ``gpus`` are the targets to choose from.
 
-    A GPU leads to the index of a family that has something for it which this index lacks. What all share stands in the
-    indexes of all, and leads to none. It is not offered there where another family's own packages alone ask for it.
+    A GPU links to the index of a family that has packages for it that this index lacks. Packages that all families
+    share are in the indexes of all of them, and cause no link. A family offers no package that only another family's
+    own packages require.
     """
     found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
     owned = {name: _own_projects(family, content) for name, family in content.families.items()}
@@ -404,7 +408,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
         taken = find_taken(family.projects, family.yanked)
         for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
             if not own.isdisjoint(_named(card)):
-                # What a family offers for a GPU, but for projects that belong to other families.
+                # The lines of a family for a GPU, without projects that belong to other families.
                 lines = tuple(line for line in card.lines if _project(line) not in foreign)
                 found[card.gpu.target].append(
                     FamilyOffer(name, lines, tuple(one for one in card.yanked if one.project not in foreign))
@@ -424,7 +428,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
 
 
 def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]:
-    """Return the projects of which a family has files that the index above lacks."""
+    """Return the projects of a family with files that the index above lacks."""
     shared = {entry.filename: entry.sha256 for entries in content.projects.values() for entry in entries}
     return frozenset(
         name
@@ -434,7 +438,7 @@ def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]
 
 
 def _required(family: IndexContent, own: Collection[str]) -> frozenset[str]:
-    """Return the projects that a family's own ones ask for."""
+    """Return the projects that a family's own projects require."""
     requires = (entry.about.requires for name in own for entry in family.projects[name])
     return frozenset(name for one in requires for asked in one.values() for name, _ in asked)
 
@@ -444,26 +448,26 @@ def _project(line: InstallLine) -> str:
 
 
 def _named(card: GpuCard) -> Collection[str]:
-    """Return the projects that a card is about, but for what its lines bring along."""
+    """Return the projects that a card names, without those that its lines install as requirements."""
     lines = {*map(_project, card.lines)}
     return lines | {one.project for one in card.packages} | {one.project for one in card.yanked}
 
 
 def front_page(url: str = "") -> Extras:
-    """Return what makes the front page of an index that will be at ``url``, empty when that is not known.
+    """Return the maker of the front page for an index that will be at ``url``, which is empty if not known.
 
-    Raises `InputError` for an address that installers don't take, or that a shell would take for more than text.
+    Raises `InputError` for an address that installers refuse, or that a shell would not read as plain text.
     """
     return _FrontPageMaker(checked_url(url) if url else "")
 
 
 class _FrontPageMaker(msgspec.Struct, frozen=True):
-    """What makes the page."""
+    """Makes the page."""
 
     place: str
-    """The address of the index of all, ending in a slash, or empty."""
+    """The address of the index of all families, with a slash at its end, or empty."""
     is_own: bool = False
-    """Whether it is that of the index itself, also for a family's."""
+    """Whether ``place`` is the address of the index itself, even for a family."""
 
     @property
     def version(self) -> bytes:
@@ -481,9 +485,9 @@ class _FrontPageMaker(msgspec.Struct, frozen=True):
 
 
 def kept_front_page(output: Path) -> Extras:
-    """Return what makes the front pages again of an index and of those of families below it, for the same address.
+    """Return the maker for new front pages of an index and its family indexes, for the same address.
 
-    It makes nothing for an index without such a page.
+    For an index without a front page, it makes nothing.
     """
     try:
         page = read_regular(output / FRONT_PAGE)
@@ -493,5 +497,5 @@ def kept_front_page(output: Path) -> Extras:
 
 
 def next_front_page(page: bytes) -> Extras:
-    """Return what makes the page that follows on ``page``, for its own address; empty bytes are no page."""
+    """Return the maker for the next version of a page, for the same address. Empty bytes stand for no page."""
     return _FrontPageMaker(noted_url(page), is_own=True)

@@ -1,7 +1,7 @@
-"""The front page of an index as HTML: one file without anything from elsewhere, complete without JavaScript.
+"""Writes the front page of an index as one self-contained HTML file that works without JavaScript.
 
-Style and script stand in the page. They are the only ones that its policy (Content-Security-Policy 3) lets a browser
-take, so that text which got past the escaping would still do nothing.
+The page contains its style and script. Its Content-Security-Policy (CSP 3) allows no others. Text that gets past the
+escaping therefore has no effect.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ if TYPE_CHECKING:
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """A GPU target, as those who know GPUs describe it."""
+    """A GPU target, as people who know GPUs describe it."""
 
     target: str
     """The processor, such as ``gfx1100``."""
     kind: str = ""
-    """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
+    """``data-centre``, ``desktop``, ``integrated``, or empty if not known."""
     products: tuple[str, ...] = ()
-    """The names that it is sold under."""
+    """The names of its products."""
     others: tuple[str, ...] = ()
-    """Generic processors whose code runs on it, and families that it is in, the smallest first."""
+    """Generic processors whose code runs on it, and its families, the smallest first."""
 
 
 class InstallLine(msgspec.Struct, frozen=True):
-    """Something to install for a GPU."""
+    """A requirement to install for a GPU."""
 
     requirement: str
-    """What pip and uv take, such as ``rocm[libraries,device-gfx1100]``: ASCII letters, digits, ``-[],.`` alone."""
+    """The requirement for pip and uv: only ASCII letters, digits, ``-[],.``, as in ``rocm[device-gfx1100]``."""
     size: int
-    """Bytes to download at most, with all that it requires from the index."""
+    """The maximum download size in bytes, with all requirements from the index."""
     more: tuple[str, ...] = ()
-    """Further extras that are not for single GPUs; one that some systems alone have names these: ``devel (Linux)``."""
+    """Further extras that are not for single GPUs. An extra for only some systems names them: ``devel (Linux)``."""
 
 
 class NamedPackage(msgspec.Struct, frozen=True):
-    """A package that has code for a GPU."""
+    """A package with code for a GPU."""
 
     project: str
     size: int
-    """Of its largest file, in bytes."""
+    """The size of its largest file, in bytes."""
 
 
 class YankedPackage(msgspec.Struct, frozen=True):
-    """A package all of whose files are yanked, so that installers refuse what needs it."""
+    """A package whose files are all yanked, so that installers refuse projects that need it."""
 
     project: str
     version: str
@@ -69,7 +69,7 @@ class YankedPackage(msgspec.Struct, frozen=True):
 
 
 class FamilyOffer(msgspec.Struct, frozen=True):
-    """What the index of a family, below this one, has for a GPU."""
+    """The packages for a GPU in the index of a family, below this one."""
 
     family: str
     lines: tuple[InstallLine, ...]
@@ -77,17 +77,17 @@ class FamilyOffer(msgspec.Struct, frozen=True):
 
 
 class GpuCard(msgspec.Struct, frozen=True):
-    """What there is for a GPU."""
+    """The packages for a GPU."""
 
     gpu: Gpu
     lines: tuple[InstallLine, ...]
     packages: tuple[NamedPackage, ...]
     yanked: tuple[YankedPackage, ...] = ()
-    """What would be in further lines, or be named, if it were not yanked."""
+    """The packages that would be in further lines, or be named, if they were not yanked."""
     families: tuple[FamilyOffer, ...] = ()
-    """The indexes of families that have something of their own for it; their lines stand for those of this index."""
+    """The indexes of families with their own packages for it. Their lines replace those of this index."""
     systems: tuple[str, ...] = ()
-    """The systems that packages with its code are for, such as ``Windows``; empty where the index is for one alone."""
+    """The systems of packages with its code, such as ``Windows``; empty if the index is for only one system."""
 
 
 class ListedFile(msgspec.Struct, frozen=True):
@@ -98,50 +98,50 @@ class ListedFile(msgspec.Struct, frozen=True):
     size: int
     requires_python: str = ""
     yanked: str | None = None
-    """The reason, empty for none; `None` for a file that is not yanked."""
+    """The reason, which may be empty; `None` for a file that is not yanked."""
     uploaded: str = ""
-    """The day since when the index has it, such as ``2026-01-31``, in UTC; empty when not known."""
+    """The day on which the index got the file, such as ``2026-01-31``, in UTC; empty if not known."""
 
 
 class ListedProject(msgspec.Struct, frozen=True):
-    """A project: the version that installers take, and its files."""
+    """A project: the version that installers choose, and its files."""
 
     name: str
     version: str
     summary: str
     files: tuple[ListedFile, ...]
-    """Those of the version, and all that are yanked."""
+    """The files of the version, and all yanked files."""
     others: tuple[str, ...] = ()
-    """Other versions, the newest first."""
+    """Other versions, newest first."""
     targets: tuple[str, ...] = ()
-    """The GPU targets that its files say they have code for."""
+    """The GPU targets in the metadata of its files."""
 
     @property
     def yanked(self) -> str | None:
-        """The reason for which all files of the version are yanked, empty for none; `None` where some are not."""
+        """The reason why all files of the version are yanked, which may be empty; `None` if some are not yanked."""
         reasons = [file.yanked for file in self.files if file.version == self.version]
         return None if None in reasons else next(filter(None, reasons), "")
 
     @property
     def size(self) -> int:
-        """Bytes of the largest file of the version."""
+        """The size of the largest file of the version, in bytes."""
         return max((file.size for file in self.files if file.version == self.version), default=0)
 
 
 class KeptProject(msgspec.Struct, frozen=True):
-    """A project that is listed as an earlier page has it."""
+    """A project that is listed as on an earlier page."""
 
     row: str
     """Markup."""
 
 
 class ListedFamily(msgspec.Struct, frozen=True):
-    """The index of a family, in a folder of its name below this one."""
+    """The index of a family, in a folder with its name below this index."""
 
     name: str
-    """As the folder is called; any text."""
+    """The name of the folder; any text."""
     project_count: int
-    """0 where it is not known."""
+    """The number of projects; 0 if not known."""
 
 
 class FrontPage(msgspec.Struct, frozen=True):
@@ -150,29 +150,29 @@ class FrontPage(msgspec.Struct, frozen=True):
     projects: tuple[ListedProject | KeptProject, ...]
     cards: tuple[GpuCard, ...]
     absent: tuple[Gpu, ...]
-    """GPUs that people own and that nothing here is for."""
+    """GPUs in common use that have no packages in this index."""
     file_count: int
-    """Of all files in the index, those of other versions among them."""
+    """The number of all files in the index, including other versions."""
     total_size: int
-    """Their bytes."""
+    """The size of all files, in bytes."""
     url: str = ""
-    """Where the index will be; empty when not known."""
+    """The future address of the index; empty if not known."""
     family: str = ""
-    """Whose index it is, below that of all; empty for that one."""
+    """The family of this index; empty for the index of all families."""
     families: tuple[ListedFamily, ...] = ()
-    """Whose indexes are below this one."""
+    """The families with indexes below this one."""
 
 
 URL_NOTE = "index-url"
-"""The name under which a page notes the address, for those who make it again."""
+"""The name of the HTML metadata with the address, for code that makes the page again."""
 
 _PLAIN = re.compile(r"[\w.~:/@%+=,\[\]-]+", re.ASCII)
-"""What shells take for text within double quotes."""
+"""The characters that shells read as plain text within double quotes."""
 _OPTION = "--url"
 
 
 def noted_url(page: bytes) -> str:
-    """Return the address that a page notes; empty for none, or for one that somebody has made unusable."""
+    """Return the address in a page's metadata; empty if it is absent or somebody made it unusable."""
     found = re.search(rf'<meta name="{URL_NOTE}" content="([^"]*)">'.encode(), page)
     with suppress(InputError):
         return checked_url(unescape(found[1].decode(errors="replace"))) if found else ""
@@ -183,7 +183,7 @@ def checked_url(text: str) -> str:
     """Return the address with a slash at its end.
 
     Raises `InputError` for another kind of address, for one with a password, which a page would publish, and for
-    signs that a shell would take for more than text.
+    characters that a shell would not read as plain text.
     """
     expected = "an address such as https://example.org/rocm/simple/"
     try:
@@ -192,9 +192,9 @@ def checked_url(text: str) -> str:
     except ValueError:
         is_address = False
     if is_address and "@" in parts.netloc:
-        raise InputError(_OPTION, "has a user or a password in it", expected=expected, remedy="Leave them out.")
+        raise InputError(_OPTION, "contains a user or a password", expected=expected, remedy="Remove them.")
     if not is_address or not _PLAIN.fullmatch(text):
-        remedy = "Write other signs as %XX."
+        remedy = "Write other characters as %XX."
         shown = quoted(without_secrets(text).rpartition("@")[2].partition("?")[0])
         raise InputError(_OPTION, f"is {shown}", expected=expected, remedy=remedy)
     return f"{text.rstrip('/')}/"
@@ -205,24 +205,24 @@ _VOID = frozenset(["input", "link", "meta"])
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-"""Control characters, those that turn the direction of text around, and what UTF-8 can't hold."""
+"""Control characters, characters that change the direction of text, and characters that UTF-8 can't hold."""
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
     def __html__(self) -> str:
-        """Return it as it is, to what writes templates."""
+        """Return the markup unchanged, for template engines."""
         return self
 
 
 def element(tag: str, /, *children: str, **attributes: str | None) -> Html:
-    """Return an element; children that are not `Html` are escaped.
+    """Return an element. Children that are not `Html` are escaped.
 
-    A trailing underscore of an attribute's name is left out, others become dashes. An attribute of the value ``""`` is
-    written without one, and `None` leaves it out.
+    In attribute names, a trailing underscore is removed and other underscores become dashes. An attribute with the
+    value ``""`` has no value in the output, and `None` omits the attribute.
     """
     given = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
     if tag in _VOID:
@@ -236,37 +236,37 @@ def _attribute(key: str, value: str) -> str:
 
 
 def joined(*children: str) -> Html:
-    """Return pieces side by side, escaped unless they are `Html`."""
+    """Return joined pieces, escaped unless they are `Html`."""
     return Html("".join(child if isinstance(child, Html) else escaped(child) for child in children))
 
 
 def project_link(name: str) -> Html:
-    """Return a link to a project's folder beside the page."""
+    """Return a link to a project's folder next to the page."""
     return Html(f'<a href="{quote(name.encode(errors="replace"), safe="")}/">{escaped(name)}</a>')
 
 
 def finding_field(identity: str, label: str, example: str | None = None) -> Html:
-    """Return a field to type in. The script shows it: without one it would do nothing."""
+    """Return a text field. The script shows the field, which needs the script."""
     field = element("input", id=identity, type="search", autocomplete="off", placeholder=example)
     return element("label", label, field, class_="find", hidden="")
 
 
 def escaped(text: str) -> Html:
-    """Return text as markup that shows it."""
+    """Return markup that shows the text."""
     return Html(escape(text if text.isprintable() else _UNSEEN.sub("\ufffd", text)))
 
 
 def policy_hash(text: str) -> str:
-    """Return how a Content-Security-Policy allows a script or style that stands in the page (CSP 3, hash-source)."""
+    """Return the source by which a Content-Security-Policy allows an inline script or style (CSP 3, hash-source)."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 UNKNOWN_URL = "URL-OF-THIS-INDEX"
-"""What stands for the address of an index where it is not known."""
+"""The placeholder for an unknown address of an index."""
 
 
 def families_part(content: FrontPage) -> Html:
-    """Return the part; empty where there are no indexes below this one."""
+    """Return the section about families; empty if there are no indexes below this one."""
     if not content.families:
         return Html("")
     text = "Each GPU family has its own index. It lists the packages on this page and those for the family."
@@ -292,12 +292,12 @@ def _family(family: ListedFamily, url: str) -> Html:
 
 
 def family_page(family: str) -> str:
-    """Return what leads from the page to that of a family."""
+    """Return the link from the page to the page of a family."""
     return f"{_folder(family)}{FRONT_PAGE}"
 
 
 def index_address(url: str, family: str = "") -> Html:
-    """Return the address of the index, or of that of a family, for a command line; ``url`` is empty if not known."""
+    """Return the address of the index or of a family's index for a command line; ``url`` is empty if not known."""
     if url:
         return element("span", f"{url}{_folder(family)}")
     place = element("span", f"{UNKNOWN_URL}/" if family else UNKNOWN_URL, class_="url")
@@ -305,7 +305,7 @@ def index_address(url: str, family: str = "") -> Html:
 
 
 def _folder(family: str) -> str:
-    """Return a family's folder as part of an address: no shell takes it for more than text within double quotes."""
+    """Return a family's folder as part of an address that every shell reads as plain text within double quotes."""
     return f"{quote(family.encode(errors='replace'), safe='')}/" if family else ""
 
 
@@ -320,7 +320,7 @@ _PARTS = re.compile(r"(\d+)")
 
 
 def gpus_part(content: FrontPage) -> Html:
-    """Return the part; empty where nothing is for single GPUs."""
+    """Return the section about GPUs; empty if there are no packages for single GPUs."""
     if not content.cards:
         return Html("")
     return element(
@@ -348,7 +348,7 @@ def _note(url: str) -> Html:
 
 
 def _choices(gpus: Sequence[Gpu]) -> Iterator[Html]:
-    """Yield a list of products for each kind of GPU; a target without known products stands for itself."""
+    """Yield a list of products for each kind of GPU. A target without known products is listed by its name."""
     for kind, title in _KINDS.items():
         named = [(name, gpu) for gpu in gpus if gpu.kind == kind for name in gpu.products or (gpu.target,)]
         if named:
@@ -363,7 +363,7 @@ def _choice(name: str, gpu: Gpu) -> Html:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return the key that sorts numbers in names by their value."""
+    """Return a sort key that orders numbers in names by value."""
     return [(int(part), "") if part.isdecimal() else (0, part.lower()) for part in _PARTS.split(name)]
 
 
@@ -386,14 +386,14 @@ def _card(card: GpuCard, url: str) -> Html:
 
 
 def _family_choice(offer: FamilyOffer, gpu: Gpu, url: str) -> Html:
-    """Return what the index of a family has for a GPU, and the way there."""
+    """Return the lines from the index of a family for a GPU, with a link to that index."""
     way = element("a", offer.family, href=f"{family_page(offer.family)}#{quote(gpu.target)}")
     lines = (part for line in offer.lines for part in _install(line, url, offer.family))
     return element("div", element("p", "From the ", way, " index:"), *lines, _yanked(offer.yanked))
 
 
 def _own_lines(card: GpuCard) -> Sequence[InstallLine]:
-    """Return the lines for this index: none where that of a family, which lists all that this one does, has more."""
+    """Return the lines for this index; empty if a family's index, which includes all lines of this index, has more."""
     return () if any(offer.lines for offer in card.families) else card.lines
 
 
@@ -410,7 +410,7 @@ def _install(line: InstallLine, url: str, family: str = "") -> Iterator[Html]:
 
 
 def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
-    """Return which packages installers take only for a requirement of their very version, and why."""
+    """Return the packages that installers choose only for a requirement of the exact version, with the reasons."""
     if not packages:
         return ""
     rows = (element("li", f"{one.project} {one.version}{': ' if one.reason else ''}{one.reason}") for one in packages)
@@ -440,7 +440,7 @@ def _absent(gpus: Sequence[Gpu]) -> Html | str:
 
 _COLUMNS = ("Package", "Version", "Size", "GPUs", "Summary")
 _ROW = '\n<tr><th scope="row">'
-"""How each row begins. No text of a row can hold this, nor the end, as it is escaped."""
+"""The start of each row. The text of a row can't contain the start or the end, because the text is escaped."""
 _LINK = '<a href="'
 _END = "</tbody>"
 _NAMED_ROW = re.compile(r'<a href="[^"]*">([^<]*)</a></th><td>([^<]*)')
@@ -463,7 +463,7 @@ def projects_part(content: FrontPage) -> Html:
 
 
 def read_rows(page: bytes, names: Container[str]) -> dict[str, KeptProject]:
-    """Return the rows of these projects in a page of `make_front_page`, as far as names stand there as they are."""
+    """Return the rows of these projects in a page from `make_front_page`, if it contains their names unescaped."""
     _, _, rest = page.decode(errors="replace").partition(f"<tbody>{_ROW}")
     rows = rest.partition(_END)[0].split(_ROW)
     named = ((row[len(_LINK) : row.find("/", len(_LINK))], row) for row in rows if row.startswith(_LINK))
@@ -473,7 +473,7 @@ def read_rows(page: bytes, names: Container[str]) -> dict[str, KeptProject]:
 def _row(project: ListedProject | KeptProject) -> Html:
     if isinstance(project, KeptProject):
         return Html(project.row)
-    # Written out, as an index may have thousands: elements made one by one would take most of a second.
+    # This is one string, because an index may have thousands of rows. Separate elements would take most of a second.
     return Html(
         f"{project_link(project.name)}</th>"
         f"<td>{escaped(project.version)}{_mark(project.yanked)}{_others(project.others)}</td>"
@@ -500,12 +500,12 @@ def _file(file: ListedFile) -> Html:
 
 
 def _mark(reason: str | None) -> Html | str:
-    """Return the mark of what is yanked, nothing for no reason at all."""
+    """Return the mark for yanked files; empty if the reason is `None`."""
     return "" if reason is None else element("span", f" yanked{': ' if reason else ''}{reason}", class_="yanked")
 
 
 def make_front_page(content: FrontPage) -> bytes:
-    """Return the page; equal content gives equal bytes."""
+    """Return the page. Equal content gives equal bytes."""
     projects = count(len(content.projects), "package")
     facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
     body = element(
@@ -545,14 +545,14 @@ _PRODUCT, _CORE = "rocm", "rocm-sdk-core"
 
 
 def _title(content: FrontPage) -> str:
-    """Return the title: the product and its version, as far as the index has one, and the family."""
+    """Return the title: the product and its version, if the index has one, and the family."""
     title = " ".join([*_product(content), "packages"])
     title = f"{title[:1].upper()}{title[1:]}"
     return f"{title} for {content.family}" if content.family else title
 
 
 def _product(content: FrontPage) -> tuple[str, ...]:
-    """Return ROCm and its version, or the name and the version of the only project; empty for several others."""
+    """Return ROCm and its version, or the name and version of the only project; empty for several other projects."""
     versions = dict(map(_name_and_version, content.projects))
     for name in (_PRODUCT, _CORE):
         if name in versions:

@@ -1,4 +1,4 @@
-"""What grew, shrank, came and went since an older state: by package, by file and by GPU."""
+"""Compares sizes with an older state: by package, by file, and by GPU."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
-    """Return what differs in size between an older state, which is at ``path``, and a new one.
+    """Return the size differences between an older state, which is at ``path``, and a new one.
 
-    Packages and files are paired as ``rocwheel diff`` does it. Contents are not compared: a file of the same size is
-    left out.
+    Packages and files are paired as in ``rocwheel diff``. Contents are not compared: a file of the same size is left
+    out.
     """
     sides = _Side(old), _Side(new)
     pairs = pair_packages(sides[0].packages, sides[1].packages)
@@ -37,20 +37,23 @@ def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
 
 
 class _Side:
-    """One state, with the facts of each package and file at hand."""
+    """One state, with the facts of each package and file."""
 
     def __init__(self, read: ReadFiles) -> None:
         self.packages = [holding.package for holding in read.holdings]
-        self._read = read  # identities are those of other objects when these are gone
+        self._read = read  # keeps the objects alive, because their identities are keys
         self._numbers = {id(package): number for number, package in enumerate(self.packages)}
         self._files = {id(item): file for item, file in zip(read.items, read.files, strict=True)}
 
     def facts_of(self, package: Package | None) -> PackageFacts | None:
-        """Return the facts of a package, or of none."""
+        """Return the facts of a package, or `None` without a package."""
         return None if package is None else self._read.packages[self._numbers[id(package)]]
 
     def file_of(self, item: Item | None) -> FileFacts | None:
-        """Return the facts of a file, or of none. Of several members at one place only the last is installed."""
+        """Return the facts of a file, or `None` without a file.
+
+        If several members have one path, only the last is installed.
+        """
         return None if item is None else self._files[id(item)]
 
 

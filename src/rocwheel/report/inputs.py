@@ -1,4 +1,4 @@
-"""Reads what users name as packages with files and their parts: builds, wheels, indexes, artifacts and folders."""
+"""Reads the paths that users name as packages with files and parts: builds, wheels, indexes, artifacts, folders."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def component_of(path: str) -> str:
-    """Return the component of a file by its relative path, such as ``lib`` or ``kernels``."""
+    """Return the component of a file, based on its relative path, such as ``lib`` or ``kernels``."""
     return next(name for name, patterns in _rows() if patterns.matches(path))
 
 
@@ -60,7 +60,7 @@ def _rows() -> tuple[tuple[str, PathPatterns], ...]:
 
 
 class HeldFile(msgspec.Struct, frozen=True):
-    """A file of a package, and the component that it is of."""
+    """A file of a package, and its component."""
 
     item: Item
     component: str
@@ -77,15 +77,15 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[HeldFile, ...] = ()
     problem: str = ""
     package: Package
-    """What it is to those who compare two of them."""
+    """The package for comparisons."""
 
 
 @contextmanager
 def open_holdings(path: Path, unread: list[RocwheelError]) -> Iterator[tuple[Holding, ...]]:
-    """Yield the packages at ``path``; their files can be read in the block.
+    """Yield the packages at ``path``. Their files can be read inside the ``with`` block.
 
-    Packages in a folder that can't be read are appended to ``unread``, and come without files. Raises `InputError` for
-    a path that is nothing to report on, or empty.
+    Unreadable packages in a folder are appended to ``unread``, and have no files. Raises `InputError` for a path that
+    is empty or that a report can't read.
     """
     if path.is_dir() and find_site_packages(path) is None and is_artifact_folder(path):
         with open_catalog(path, unread=unread) as catalog:
@@ -98,7 +98,7 @@ def open_holdings(path: Path, unread: list[RocwheelError]) -> Iterator[tuple[Hol
 
 
 def _of_artifacts(entries: tuple[Entry, ...], folder: Path) -> tuple[Holding, ...]:
-    """Return one package for each name that artifacts have, whose components are what their names say."""
+    """Return one package for each artifact name. The names of the artifacts give the components."""
     found: dict[str, list[HeldFile]] = defaultdict(list)
     for entry in entries:
         if entry.source is not None or entry.link is not None:
@@ -141,16 +141,16 @@ def _kind_of(package: Package, place: Path) -> Kind:
 
 
 def _file_of(source: str) -> Path:
-    """Return the file that a problem is about: a member follows a ``!``, unless that is part of the file's path."""
+    """Return the file that a problem is about. A member follows ``!``, unless that is part of the file's path."""
     ends = [at for at, letter in enumerate(source) if letter == "!"]
     places = [Path(source), *(Path(source[:end]) for end in reversed(ends))]
     return next((place for place in places if place.is_file()), places[-1])
 
 
 def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Holding:
-    """Return what can't be read, with the size of its file: the sums have to count it.
+    """Return an unreadable package with the size of its file, because the totals include it.
 
-    ``path`` is where it is, by default what the problem names.
+    ``path`` is the path of the package, by default the file in the problem.
     """
     source = str(path or (problem.source if isinstance(problem, InputError) else ""))
     place = _file_of(source)
@@ -167,13 +167,16 @@ def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Hold
 
 
 FileParts = tuple[tuple[Part, ...], str]
-"""The parts of one file, which add up to it, and why it could not be read; both empty for a file of the host's."""
+"""The parts of one file, which add up to its size, and the reason if it can't be read.
+
+Both are empty for a host file.
+"""
 
 
 def read_parts(item: Item, unpack: Unpack = open_content) -> FileParts:
-    """Return the parts of a file, of a wheel's by way of ``unpack``.
+    """Return the parts of a file; ``unpack`` opens the content of wheel members.
 
-    Damage is its problem. Raises `WorkError` where the system is at fault.
+    Damage becomes the problem of the file. Raises `WorkError` for errors of the system.
     """
     if item.link is not None or item.content is None or not item.size:
         return (), ""
@@ -212,7 +215,10 @@ def _of_device_code(facts: DeviceFacts) -> dict[str, int]:
 
 
 def _of_bundle(bundle: BundleFacts) -> list[tuple[str, int]]:
-    """Return what a bundle has for each target: of a compressed one in proportion to what they decompress to."""
+    """Return the size of a bundle's code for each target.
+
+    In a compressed bundle, uncompressed sizes set the proportions.
+    """
     targets = [entry.target for entry in bundle.entries]
     if not bundle.version:
         return [(entry.target, entry.size) for entry in bundle.entries]
@@ -220,7 +226,7 @@ def _of_bundle(bundle: BundleFacts) -> list[tuple[str, int]]:
 
 
 def _as_parts(item: Item, sizes: dict[str, int]) -> tuple[Part, ...]:
-    """Return parts that add up to the file, also where entries share bytes; what is left is the host's."""
+    """Return parts that add up to the file, even if entries share bytes. The remainder is host code."""
     found = {target: sizes[target] for target in sorted(sizes, key=part_sort_key) if sizes[target]}
     if not found:
         return ()
@@ -237,7 +243,7 @@ if TYPE_CHECKING:
 
 
 class ReadFiles(msgspec.Struct, frozen=True):
-    """What was read: packages, and their files in the same order, once as they are held and once as facts."""
+    """The packages and their files, in the same order: as they are held, and as facts."""
 
     holdings: tuple[Holding, ...]
     files: tuple[FileFacts, ...]
@@ -246,7 +252,7 @@ class ReadFiles(msgspec.Struct, frozen=True):
 
     @property
     def items(self) -> list[Item]:
-        """The files as they are held."""
+        """The files, as they are held."""
         return [held.item for holding in self.holdings for held in holding.files]
 
 
@@ -259,16 +265,17 @@ def read_files(
     left_out: Path | None = None,
     unpack: Unpack = open_content,
 ) -> ReadFiles:
-    """Return the files at ``paths``, which stay open in ``stack``; what can't be read is appended to ``unread``.
+    """Return the files at ``paths``, which stay open in ``stack``. Unreadable paths are appended to ``unread``.
 
-    The file ``left_out`` does not count. Members of wheels are had by way of ``unpack``. A path that is nothing to
-    report on counts as unreadable beside others. Raises `InputError` where it is the only one, `ProblemsError` for
-    several without another, both for paths within others, and `WorkError` where the system is at fault.
+    The file ``left_out`` doesn't count. ``unpack`` opens the members of wheels. If there are other paths, a path that a
+    report can't read counts as unreadable. If it is the only path, this function raises `InputError`, or
+    `ProblemsError` for several such paths. It raises the same errors for paths inside other paths, and `WorkError` for
+    errors of the system.
     """
     each: dict[str, Path] = {}
     for path in paths:
         each.setdefault(os.path.realpath(path), path)
-    raise_all("Paths that can't be reported on together", _nested(each))
+    raise_all("paths that one report can't include together", _nested(each))
     holdings = _open_all(list(each.values()), stack, unread)
     holdings = [_without(holding, left_out) for holding in holdings] if left_out else holdings
     files = _read_files(holdings, _read_all(holdings, progress, unpack))
@@ -278,9 +285,9 @@ def read_files(
 
 
 def _nested(each: Mapping[str, Path]) -> list[RocwheelError]:
-    """Return one problem for each path that lies in another, so that its files would count twice."""
+    """Return one problem for each path that is inside another, because its files would count twice."""
     return [
-        InputError(path, f"lies in {each[outer]}, which is reported on as a whole", remedy="Name one of the two.")
+        InputError(path, f"is in {each[outer]}, which the report already includes", remedy="Name only one of the two.")
         for real, path in each.items()
         if (outer := next((str(above) for above in Path(real).parents if str(above) in each), None)) is not None
     ]
@@ -290,7 +297,7 @@ def _open_all(paths: Sequence[Path], stack: ExitStack, unread: list[RocwheelErro
     problems: list[RocwheelError] = []
     holdings = [holding for path in paths for holding in _open(path, stack, unread, problems)]
     if len(problems) == len(paths):
-        raise_all("Paths that can't be reported on", problems)
+        raise_all("paths that a report can't read", problems)
     unread += problems
     return holdings
 
@@ -327,7 +334,7 @@ def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -
             advance(item.size)
 
     with open_workers() as executor:
-        # The largest come first, and so are kept where not all can be.
+        # The largest files come first, so that they are kept if not all can be kept.
         yield from map_sized(executor, read, items, lambda item: item.size)
     progress.end()
 
@@ -355,12 +362,12 @@ def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> Fi
 
 
 def _first_name(package: int, item: Item, seen: Seen) -> str:
-    """Return the path under which a file on disk was seen before, as disks hold hard links once; empty otherwise."""
+    """Return the path under which a file was seen before (disks store hard links once); empty for a new file."""
     content = item.content
     if not isinstance(content, FileRange) or content.offset or item.packed is not None:
         return ""
     try:
-        status = os.stat(content.path)  # noqa: PTH116  # asked for each file
+        status = os.stat(content.path)  # noqa: PTH116  # called for each file
     except OSError:
         return ""
     if status.st_nlink < 2 or status.st_size != content.size:
@@ -388,7 +395,7 @@ def _package_facts(holdings: Sequence[Holding], files: Iterable[FileFacts]) -> t
 
 
 def _labels(holdings: Sequence[Holding]) -> list[str]:
-    """Return the name of each package, or of its file or folder, or where that is: the first that no other has."""
+    """Return a label for each package: the first of name, file or folder name, and path that no other package has."""
     ways = [[one.name for one in holdings], [os.path.basename(one.source) for one in holdings]]  # noqa: PTH119
     counts = [Counter(names) for names in ways]
     return [

@@ -1,4 +1,4 @@
-"""Makes the facts of a report: files, duplicates, code for each GPU, savings, and what loads what."""
+"""Collects the data of a report: files, duplicates, code for each GPU, savings, and the loaded libraries."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ _Held = tuple[int, "Item"]
 
 
 def find_duplicates(held: Iterable[_Held], progress: Progress = SILENT) -> tuple[Copies, ...]:
-    """Return the contents that files of several packages have, the most wasteful first; each file with its package.
+    """Return the contents that files of several packages share, the largest waste first; each file with its package.
 
-    Of members of wheels the hashes in RECORD are compared, others are read. Empty files and links don't count, nor
-    what can't be read. Raises `WorkError` where the system is at fault.
+    Members of wheels are compared by their hashes in RECORD. Other files are read. Empty files, links, and unreadable
+    files don't count. Raises `WorkError` for errors of the system.
     """
     by_size: dict[int, list[_Held]] = defaultdict(list)
     for number, item in held:
@@ -88,7 +88,7 @@ def _is_shared(group: Sequence[_Held]) -> bool:
 
 
 def _hashes_of(items: Sequence[Item], progress: Progress) -> list[str]:
-    """Return the SHA-256 of each as RECORD spells it; empty for what can't be read."""
+    """Return the SHA-256 of each file in the format of RECORD; empty for a file that can't be read."""
     unknown = [item for item in items if not _is_hash_known(item)]
     with open_workers() as executor:
         read = map_sized(executor, _hash_of, unknown, lambda item: item.size)
@@ -123,9 +123,9 @@ _SHARED = -1
 
 
 def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lost: Iterable[LostCode] = ()) -> Matrix:
-    """Return which library has code for which GPU, by path and package, GPUs in the order of the catalog.
+    """Return which library has code for which GPU, by path and package, with GPUs in the order of the catalog.
 
-    Code that is ``lost`` is none.
+    Code in ``lost`` doesn't count.
     """
     targets: dict[tuple[str, int], set[str]] = defaultdict(set)
     holders: dict[tuple[str, int], set[str]] = defaultdict(set)
@@ -152,7 +152,7 @@ def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lo
 
 
 def code_for(codes: Sequence[TargetId], gpu: TargetId) -> Code:
-    """Return what code of these targets is for a GPU whose features may have any setting."""
+    """Return the kind of code that these targets have for a GPU whose features may have any setting."""
     own = [code for code in codes if code.processor == gpu.processor]
     if own:
         return Code.EXACT if covers(own, gpu) else Code.PARTLY
@@ -163,7 +163,7 @@ def code_for(codes: Sequence[TargetId], gpu: TargetId) -> Code:
 
 
 def _key_of(file: FileFacts) -> tuple[str, int]:
-    """Return the library of a file, and its package; several packages have parts of one library of kernels."""
+    """Return the library of a file, and its package. Several packages may have parts of one kernel library."""
     library = library_of(file.path)
     return library, file.package if library == file.path else _SHARED
 
@@ -173,7 +173,7 @@ def _parsed(targets: Iterable[str]) -> list[TargetId]:
 
 
 def _parse(text: str) -> list[TargetId]:
-    """Return a target, or nothing for an image that is for something else than AMD's GPUs."""
+    """Return a list with the target; empty for an image that is not for an AMD GPU."""
     try:
         return [parse_target_id(text)]
     except InputError:
@@ -194,10 +194,10 @@ _HEADERS = WheelReading(headers_only=True)
 
 
 def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelReading = _HEADERS) -> Graph:
-    """Return what loads what in wheels, environments, artifacts and folders; with nothing to read, an empty graph.
+    """Return which files load which libraries in wheels, environments, artifacts, and folders; empty without input.
 
-    Members of wheels are read as ``how`` says: by default, device code is not decompressed. What can't be read as a
-    whole is left out, or the graph's problem. Raises `WorkError` where the system is at fault.
+    ``how`` says how members of wheels are read: by default, device code is not decompressed. Input that can't be read
+    as a whole is left out, or becomes the graph's problem. Raises `WorkError` for errors of the system.
     """
     if not paths:
         return Graph()
@@ -274,7 +274,7 @@ def _fault(finding: Finding) -> FoundFault:
 
 
 _KEPT = 256
-"""How many members at most stay unpacked from one step for the next: each is an open file."""
+"""The maximum number of members that stay unpacked between steps. Each one is an open file."""
 
 
 def make_report(
@@ -286,11 +286,11 @@ def make_report(
     estimate: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
-    """Return the report on everything at ``paths``; what can't be read of it is also appended to ``unread``.
+    """Return the report on everything at ``paths``. Unreadable files and packages are also appended to ``unread``.
 
-    The file ``left_out``, which the report is written to, does not count. ``against`` is an older state to compare
-    with; one that can't be read is reported as that. With ``estimate``, what could be saved is reckoned from samples.
-    Raises what `read_files` raises.
+    ``left_out``, the output file of the report, doesn't count. ``against`` is an older state to compare with. If it
+    can't be read, the report says so. With ``estimate``, savings are estimated from samples. Raises the errors of
+    `read_files`.
     """
     with ExitStack() as stack:
         unpacked = stack.enter_context(closing(UnpackedMembers(most=_KEPT)))
@@ -299,7 +299,7 @@ def make_report(
         read = read_side(paths, unpack=unpack)
         compared = _compare(against, read_side, read, unread) if against else None
         duplicates = find_duplicates(_distinct(read), progress)
-        # Measuring waits for codecs and the graph for nothing else, so two cores are busy with both at once.
+        # Measuring waits for codecs, but the graph doesn't wait, so two cores can do both at once.
         with open_workers(1) as beside:
             audited = _paths_to_audit(paths, read.holdings)
             reading = beside.submit(read_graph, audited, SILENT, _reading(unpacked))
@@ -323,7 +323,10 @@ def make_report(
 def _compare(
     against: Path, read_side: Callable[[Sequence[Path]], ReadFiles], new: ReadFiles, unread: list[RocwheelError]
 ) -> Against:
-    """Return what differs from the older state, or why that can't be read; raise `WorkError` for the system's fault."""
+    """Return the differences from the older state, or the reason why it can't be read.
+
+    Raises `WorkError` for errors of the system.
+    """
     try:
         old = read_side([against])
     except RocwheelError as e:
@@ -338,14 +341,14 @@ def _reading(unpacked: UnpackedMembers) -> WheelReading:
 
 
 def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
-    """Yield each file with the number of its package, without further names of one that came before."""
+    """Yield each file with the number of its package, but not further names of earlier files."""
     for item, file in zip(read.items, read.files, strict=True):
         if not file.same_as:
             yield file.package, item
 
 
 def _paths_to_audit(paths: Sequence[Path], holdings: Sequence[Holding]) -> list[Path]:
-    """Return the wheels, and the folders that hold none: the audit looks for wheels in them by other rules."""
+    """Return the wheels, and the folders without wheels. The audit has other rules for wheels in folders."""
     given = {str(path): path for path in paths}
     wheels = [given.get(one.source, Path(one.source)) for one in holdings if one.kind is Kind.WHEEL]
     packed = {Kind.WHEEL, Kind.SDIST, Kind.UNREADABLE}

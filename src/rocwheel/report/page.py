@@ -1,4 +1,4 @@
-"""Writes a report as one HTML file without anything from elsewhere."""
+"""Writes a report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
 )
-"""Control characters, those without width or that turn the direction of text around, and what UTF-8 can't hold."""
+"""Control characters, characters without width or that change the direction of text, and invalid UTF-8."""
 
 
 def shown_text(text: str) -> str:
-    r"""Return a name as text: ``\xNN`` for a byte that is none, and for control characters.
+    r"""Return a name as text, with ``\xNN`` for control characters and for bytes that aren't UTF-8.
 
-    What was brought from elsewhere goes by its name there.
+    A downloaded file has its name at the source.
     """
     return _UNSEEN.sub(_escape, shown(text))
 
 
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:  # a byte, as Python's surrogateescape has it
+    if 0xDC80 <= code <= 0xDCFF:  # a byte in Python's surrogateescape form
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}"
 
@@ -55,17 +55,17 @@ Node = TypeVar("Node")
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A place in the picture: column and row, from 0."""
+    """A position in the picture: column and row, starting at 0."""
 
     column: int
     row: int
 
 
 def lay_out(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, Spot]:
-    """Return where each node stands; each is a key of ``loads``, which has what it loads.
+    """Return the position of each node; ``loads`` maps each node to the nodes that it loads.
 
-    A node stands left of all that it loads, but for what loads it in turn. In a column, nodes stand near those that
-    load them.
+    A node is to the left of all nodes that it loads, unless they load it in turn. In a column, nodes are near the nodes
+    that load them.
     """
     heights = _heights(loads)
     last = max(heights.values(), default=0)
@@ -89,10 +89,10 @@ def _middle(nodes: Sequence[Node], spots: Mapping[Node, Spot]) -> float:
 
 
 def _heights(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
-    """Return how long the longest way from each node is; ways don't go round in circles."""
+    """Return the length of the longest path from each node; paths don't follow circles."""
     heights: dict[Node, int] = {}
     for start in loads:
-        # Chains of libraries may be longer than Python's stack.
+        # Chains of libraries may exceed Python's stack.
         waiting = [start]
         entered: set[Node] = set()
         while waiting:
@@ -113,7 +113,7 @@ _MOST_LOADING = 1000
 _MOST_ROWS = 500
 _HIGH, _LEFT, _TOP = 22, 8, 12
 _BESIDE, _LETTER, _GAP = 19, 7, 44
-"""Pixels beside a name, of its letters at most, and between it and the next column."""
+"""Pixels next to a name, for each of its letters at most, and between the name and the next column."""
 _LONGEST = 30
 _COLORS = 8
 
@@ -121,7 +121,7 @@ _Key = tuple[str, str]
 
 
 class _DrawnFile(msgspec.Struct, frozen=True):
-    """A library in the picture, and the row of the table that is about it."""
+    """A library in the picture, and its row in the table."""
 
     number: int
     color: int
@@ -134,7 +134,7 @@ class _DrawnFile(msgspec.Struct, frozen=True):
 
 class _Picture(msgspec.Struct, frozen=True):
     colors: dict[str, int]
-    """By package."""
+    """Colors by package."""
     width: int
     height: int
     lines: list[str]
@@ -157,7 +157,7 @@ def _picture(drawn: Mapping[_Key, Sequence[_Key]], numbers: Mapping[_Key, int], 
 
 
 def _column_edges(columns: Mapping[_Key, int]) -> list[int]:
-    """Return where each column begins, and where the last one ends: a column is as wide as its longest name."""
+    """Return where each column begins, and where the last one ends. A column is as wide as its longest name."""
     edges = [_LEFT]
     for number in range(1 + max(columns.values())):
         longest = max(len(_short(key)) for key, column in columns.items() if column == number)
@@ -166,7 +166,7 @@ def _column_edges(columns: Mapping[_Key, int]) -> list[int]:
 
 
 def _joined(files: Sequence[Loading]) -> dict[_Key, Sequence[_Key]]:
-    """Return the libraries that load or are loaded by others, with what they load."""
+    """Return the libraries that load other libraries or are loaded by them, with the libraries that they load."""
     libraries = {(one.package, one.path): one for one in files if one.is_library}
     loads = {key: _within(one, libraries) for key, one in libraries.items()}
     joined = {key for key, others in loads.items() if others} | {key for others in loads.values() for key in others}
@@ -179,7 +179,7 @@ def _within(one: Loading, libraries: Mapping[_Key, Loading]) -> list[_Key]:
 
 
 def _line(start: _DrawnFile, stop: _DrawnFile) -> str:
-    """Return the curve from behind one name to before another."""
+    """Return the curve from the end of one name to the start of another."""
     marks = _GAP // 2 if start.faults else 0
     x, to_x = start.x + _BESIDE + len(start.short) * _LETTER + marks, stop.x - 4
     return f"M{x} {start.y}C{x + 40} {start.y} {to_x - 40} {stop.y} {to_x} {stop.y}"
@@ -197,7 +197,7 @@ def _drawn_file(key: _Key, spot: Spot, edges: Sequence[int], color: int, number:
 
 
 def data_text(report: Report) -> str:
-    """Return the JSON for the page; nothing in it can end the element that it stands in, whatever files are called."""
+    """Return the JSON for the page. Whatever files are called, it contains nothing that ends its HTML element."""
     text = json.dumps(_page_data(report), ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -215,7 +215,7 @@ def _page_data(report: Report) -> dict[str, Any]:
         ],
         "components": list(map(shown_text, components)),
         "targets": list(map(shown_text, targets)),
-        # package, component, path, size, packed, and if there are any: parts, what there is to say
+        # package, component, path, size, packed size; if present, parts and a note
         "files": [_file_data(file, place_of_component, place_of_target) for file in report.files],
     }
 
@@ -236,11 +236,11 @@ def _note(file: FileFacts) -> str:
 
 
 def _required(module: str, what: str) -> Any:
-    """Return a module that the extra ``report`` brings; raise `InputError` where it is not installed."""
+    """Return a module from the extra ``report``. Raises `InputError` if the module is not installed."""
     try:
         return import_module(module)
     except ImportError as e:
-        found = f"is not installed, which {what}"
+        found = f"is not installed; it {what}"
         raise InputError(module.partition(".")[0], found, remedy="Install it: pip install 'rocwheel[report]'.") from e
 
 
@@ -250,12 +250,12 @@ _COMMENT = re.compile("<!--")
 
 @cache
 def plotly_script() -> str:
-    """Return the script, as plotly's package for Python brings it; raise `InputError` where that is not installed.
+    """Return plotly's script from its Python package. Raises `InputError` if the package is not installed.
 
-    What HTML would take for the end of a script, or for the beginning of a comment in one, stands in it as an escape:
-    both occur in texts alone.
+    The script contains escapes instead of text that HTML would read as the end of a script or the start of a comment.
+    Both occur only in strings.
     """
-    text: str = _required("plotly.offline", "draws the pictures of a report").get_plotlyjs()
+    text: str = _required("plotly.offline", "draws the charts of a report").get_plotlyjs()
     return _COMMENT.sub(r"<\\!--", _END.sub(r"<\\/", text))
 
 
@@ -289,13 +289,13 @@ _SAVING_WORDS = {
 _LIST_NUMBERS = frozenset({"Size", "Wasted", "Unpacked", "Packed", "Saved", "Before", "Now", "Growth", "Packed growth"})
 
 GENERATOR = '<meta name="generator" content="rocwheel report">'
-"""What stands near the beginning of each report, by which one may be written over."""
+"""The text near the start of each report that shows that a new report may overwrite the file."""
 _SCRIPTS = ("sizes.js", "treemap.js")
 
 
 @cache
 def _template() -> Template:
-    """Return the template, whose line breaks and indents are left out; all values in it are escaped."""
+    """Return the template without line breaks and indents. The template escapes all values."""
     names = {
         "code_words": _CODE_WORDS,
         "count": count,
@@ -322,7 +322,7 @@ def _as_markup(value: object) -> object:
 
 
 def make_page(report: Report) -> bytes:
-    """Return the page; equal facts give equal bytes. Raises `InputError` where plotly or Jinja2 is not installed."""
+    """Return the page. Equal facts give equal bytes. Raises `InputError` if plotly or Jinja2 is not installed."""
     scripts = [plotly_script(), *map(_text, _SCRIPTS)]
     graph = report.graph
     faults = Counter((fault.package, fault.path) for fault in graph.findings)
@@ -346,7 +346,7 @@ def make_page(report: Report) -> bytes:
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    # Plotly sets styles of what it draws.
+    # Plotly sets styles on the elements that it draws.
     rules = ["default-src 'none'", "img-src data:", "style-src 'unsafe-inline'"]
     return "; ".join(
         [*rules, f"script-src {' '.join(map(policy_hash, scripts))}", "base-uri 'none'", "form-action 'none'"]
@@ -388,23 +388,23 @@ _HEAD = 1 << 10
 
 
 def check_output(output: Path, paths: Sequence[Path]) -> None:
-    """Raise `InputError` for an output that is one of the inputs or in one of them, unless an older report is there.
+    """Raise `InputError` for an output that is an input or is inside an input, unless it is an older report.
 
-    A folder, or a place below a file, is refused, too, so that nothing is read in vain.
-    A symlink in an input is refused even if it leads to a report: writing would put a file in its place.
-    Raises `InputError` where plotly or Jinja2 is not installed, which pages need.
+    A folder, or a path below a file, is also refused, so that nothing is read in vain. A symlink in an input is refused
+    even if it leads to a report, because the new file would replace the symlink. Raises `InputError` if plotly or
+    Jinja2 is not installed, which pages need.
     """
     plotly_script()
     _template()
     check_file(output)
     real = os.path.realpath(output)
-    # What is replaced is the name itself, not what a symlink of that name leads to.
+    # The write replaces the name itself, not the target of a symlink with that name.
     own = str(output.parent.resolve() / output.name)
     folders = [os.path.realpath(path) for path in paths]
     is_own_link = output.is_symlink() and any(_is_in(own, folder) for folder in folders)
     is_inside = any(_is_in(place, folder) for place in (real, own) for folder in folders)
     if is_own_link or (is_inside and os.path.lexists(output) and not _is_report(output)):
-        raise InputError(output, "is itself reported on", expected="another file to write to")
+        raise InputError(output, "is one of the inputs of the report", expected="another file to write to")
 
 
 def _is_in(path: str, folder: str) -> bool:
@@ -420,7 +420,7 @@ def _is_report(path: Path) -> bool:
 
 
 def write_page(output: Path, report: Report) -> int:
-    """Write the page, and return its size in bytes. Raises `WorkError` when that fails."""
+    """Write the page, and return its size in bytes. Raises `WorkError` if the page can't be written."""
     page = make_page(report)
     with atomic_file(output) as file:
         file.write(page)

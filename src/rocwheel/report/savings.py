@@ -1,4 +1,4 @@
-"""Measures what device code takes when it is compressed, split and pruned, and what that would save."""
+"""Measures the size of device code after compressing, splitting, and pruning, and what these actions save."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 def divide(whole: int, weights: Sequence[int]) -> list[int]:
-    """Return ``whole`` divided in proportion to the weights; the parts add up to it, each within one of its share.
+    """Return ``whole`` divided in proportion to the weights. The parts add up to it, each within one of its share.
 
-    Weights of nothing but zeros count as equal. Without weights there are no parts.
+    If all weights are 0, they count as equal. Without weights, there are no parts.
     """
     total = sum(weights)
     if not total:
@@ -54,33 +54,33 @@ def divide(whole: int, weights: Sequence[int]) -> list[int]:
 
 _PIECE = 16 << 20
 _SAMPLED = 64 << 20
-"""About how many bytes of a file's bundles are looked at for an estimate; a bundle is taken whole."""
+"""The approximate number of bytes in a file's bundles to measure for an estimate. Bundles are always measured whole."""
 _MOST_RAW = 4 << 30
 
 
 class MeasuredCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The bundles of one file, in bytes. What was not looked at, for an estimate, counts like the rest."""
+    """The bundles of one file, in bytes. In an estimate, bundles that were not measured count like the others."""
 
     host: int
-    """All that is no bundle."""
+    """The bytes outside of bundles."""
     host_packed: int
-    """The same, as a wheel has it."""
+    """The same bytes, compressed as in a wheel."""
     bundles: int
     compressed: int
-    """The bundles, once those that are plain are compressed."""
+    """The size of the bundles after compression."""
     archived: dict[str, int]
-    """Target to its code as kpack archives hold it."""
+    """Maps each target to the size of its code in kpack archives."""
     measured: int
-    """How many bytes of the bundles were looked at."""
+    """The number of bundle bytes that were measured."""
 
 
 def measure_code(
     item: Item, executor: Executor, *, estimate: bool = False, unpack: Unpack = open_content
 ) -> MeasuredCode | None:
-    """Return what compressing does to the bundles of a file, by doing it; with ``estimate``, to some of them.
+    """Return the sizes of a file's bundles after compression, or `None` without bundles or for an unreadable file.
 
-    A member of a wheel is had by way of ``unpack``. None for a file without bundles and for one that can't be read.
-    Raises `WorkError` where the system is at fault.
+    This function compresses the bundles; with ``estimate``, only some of them. ``unpack`` opens the members of wheels.
+    Raises `WorkError` for errors of the system.
     """
     if item.link is not None or item.content is None or not item.size:
         return None
@@ -121,7 +121,7 @@ def _measure(
 
 
 def _sizes_of(view: Data, bundle: Bundle) -> tuple[int, list[tuple[str, int]]]:
-    """Return the size of a bundle once it is compressed, and of its code for each target in an archive."""
+    """Return the compressed size of a bundle, and the size of its code for each target in an archive."""
     compressed = bundle.size
     if bundle.compressed is None and bundle.size < _MOST_RAW:
         raw = [view[bundle.start : bundle.stop]]
@@ -130,11 +130,11 @@ def _sizes_of(view: Data, bundle: Bundle) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
-    """Yield the target of each code object and its size in a kpack archive, in one pass and with none in memory."""
+    """Yield the target of each code object and its size in a kpack archive, in one pass, without objects in memory."""
     ordered = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
     yield from ((str(entry.target), KernelMeter(0).finish()) for entry in ordered if not entry.size)
     pieces = iter_entries(view, bundle, [entry for entry in ordered if entry.size])
-    for entry, found in groupby(pieces, itemgetter(0)):  # one after the other: entries don't overlap
+    for entry, found in groupby(pieces, itemgetter(0)):  # in order, because entries don't overlap
         meter = KernelMeter(entry.size)
         for _, piece in found:
             meter.add(piece)
@@ -142,7 +142,7 @@ def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
 
 
 def _pieces(data: Data, spans: Sequence[tuple[int, int]]) -> list[Data]:
-    """Return the bytes outside of some spans, in pieces."""
+    """Return the pieces of data outside of some spans."""
     gaps, at = [], 0
     for start, stop in spans:
         gaps.append((at, start))
@@ -158,7 +158,7 @@ def _deflated(piece: Data) -> int:
 def measure_files(
     items: Sequence[Item], files: Sequence[FileFacts], progress: Progress, unpack: Unpack, *, estimate: bool
 ) -> dict[int, MeasuredCode]:
-    """Return what was measured of the files with bundles, by their place; ``items`` are the files as they are held."""
+    """Return the measurements of files with bundles, by index; ``items`` are the files, as they are held."""
     chosen = [place for place, file in enumerate(files) if file.parts]
     progress.begin("measuring what could be saved", sum(items[place].size for place in chosen))
     found = {}
@@ -182,11 +182,11 @@ def find_savings(
     packed: int | None,
     is_estimated: bool,
 ) -> Savings | None:
-    """Return what each action would leave; ``measured`` has the files with bundles by their place among ``files``.
+    """Return the sizes after each action, or `None` without device code; ``measured`` is by index in ``files``.
 
-    Splitting and pruning are reckoned for each of ``gpus`` alone. All is compared with the same: the sizes of all
-    files, and ``packed``, what all wheels and sdists take as a whole, if there are any. What no file takes of that
-    stays. None where there is no device code.
+    Splitting and pruning are computed separately for each of ``gpus``. Every action is compared with the same values:
+    the sizes of all files, and ``packed``, the total size of all wheels and sdists, if there are any. The part of
+    ``packed`` that belongs to no file doesn't change.
     """
     if not any(file.parts for file in files):
         return None
@@ -209,7 +209,7 @@ def find_savings(
 
 
 def _serving(gpu: str) -> Callable[[str], bool]:
-    """Return what tells whether code for a target is of use on a GPU, whatever the settings of its features."""
+    """Return a function that says whether code for a target runs on a GPU, whatever the settings of its features."""
     owned = TargetId(gpu)
 
     @cache
@@ -242,7 +242,7 @@ def _pruned(file: FileFacts, code: MeasuredCode | None, serves: Callable[[str], 
     kept = sum(part.size for part in file.parts if serves(part.target))
     if code is None or file.packed is None:
         return kept, sum(part.packed or 0 for part in file.parts if serves(part.target))
-    # Code deflates to another part of its size than the host's bytes do.
+    # Device code and host code have different compression ratios.
     in_bundles = max(file.packed - code.host_packed, 0)
     return kept, file.packed - in_bundles * (file.size - kept) // max(code.bundles, 1)
 

@@ -1,4 +1,4 @@
-"""What a report says, as plain values; JSON and the page are made of them. All sizes are in bytes."""
+"""The content of a report as plain values, for the JSON and the page. All sizes are in bytes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rocwheel.targets.target_set import text_sort_key
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A file of a package, by the place of that in the list of packages."""
+    """A file of a package; ``package`` is an index in the list of packages."""
 
     package: int
     path: str
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Files with the same content; ``wasted`` is what one copy in each package but the first takes."""
+    """Files with the same content; ``wasted`` is the size of one copy in each package except the first."""
 
     size: int
     wasted: int
@@ -25,16 +25,16 @@ class Copies(msgspec.Struct, frozen=True):
 
 
 HOST = ""
-"""The target of what is not code for a GPU."""
+"""The target of everything that is not code for a GPU."""
 
 
 def part_sort_key(target: str) -> tuple[bool, tuple[tuple[int, int, int, str], str]]:
-    """Return the key that orders the targets of parts: `HOST` first, then by the numbers of the processors."""
+    """Return the sort key for targets of parts: `HOST` first, and then by the numbers of the processors."""
     return target != HOST, text_sort_key(target)
 
 
 class Kind(str, enum.Enum):
-    """What a package is."""
+    """The kind of a package."""
 
     WHEEL = "wheel"
     SDIST = "sdist"
@@ -45,31 +45,31 @@ class Kind(str, enum.Enum):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a file has for one GPU target, or for none: the target is `HOST` then."""
+    """The bytes of a file for one GPU target, or for `HOST`."""
 
     target: str
     size: int
     packed: int | None = None
-    """Its share of what the file takes in the wheel, by size: wheels are not packed by target."""
+    """The share of the file's packed size, in proportion to ``size``, because wheels are not packed by target."""
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One file."""
 
     package: int
-    """The place of its package in the list of these."""
+    """The index of its package in the list of packages."""
     component: str
     path: str
     size: int
-    """Unpacked; 0 for a further name of a file that is counted already."""
+    """The unpacked size; 0 for a further name of a file that is already counted."""
     packed: int | None = None
-    """In the wheel; none where nothing is packed."""
+    """The size in the wheel; `None` if the file is not packed."""
     parts: tuple[Part, ...] = ()
-    """What it has for which target; they add up to the file. Empty for a file that is the host's as a whole."""
+    """The parts by target, which add up to the file. Empty for a file that consists only of host code."""
     link: str | None = None
-    """What it leads to, if it is a symlink."""
+    """The target of a symlink."""
     same_as: str = ""
-    """The path of the file that it is a further name of (a hard link)."""
+    """The path of the file that has the same content as a hard link."""
     problem: str = ""
     """Why it could not be read."""
 
@@ -78,25 +78,25 @@ class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel, an sdist, an installed distribution, an artifact, or files that belong to none."""
 
     label: str
-    """Its name; where several have the same, that of its file."""
+    """The name of the package; if several have the same name, the name of the file."""
     kind: Kind
     source: str
     version: str = ""
     files: int = 0
     size: int = 0
-    """Of its files."""
+    """The total size of its files."""
     packed: int | None = None
-    """Of the wheel or sdist itself; none for what is not packed."""
+    """The size of the wheel or sdist; `None` if the package is not packed."""
     rest: int | None = None
-    """What of ``packed`` no file takes: headers and the directory of a wheel, and all of an sdist."""
+    """The part of ``packed`` that belongs to no file: headers and the directory of a wheel, and all of an sdist."""
     targets: tuple[str, ...] = ()
-    """The GPU targets that its files have code for."""
+    """The GPU targets of the code in its files."""
     problem: str = ""
     """Why it could not be read."""
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Everything together; ``packed`` is none where nothing is packed."""
+    """The totals; ``packed`` is `None` if nothing is packed."""
 
     packages: int = 0
     files: int = 0
@@ -107,9 +107,9 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """A library that a file loads: the name that it asks for, and what the loader finds.
+    """A library that a file loads: the requested name, and the file that the loader finds.
 
-    ``path`` and ``package`` are empty for a library of the system, ``package`` for a file of no distribution.
+    ``path`` and ``package`` are empty for a system library, and ``package`` is empty for a file of no distribution.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Loading(msgspec.Struct, frozen=True):
-    """A library or program, and what it needs by itself, in its order."""
+    """A library or program, and its direct dependencies, in order."""
 
     path: str
     package: str
@@ -128,7 +128,7 @@ class Loading(msgspec.Struct, frozen=True):
 
 
 class FoundFault(msgspec.Struct, frozen=True):
-    """A finding of the audit; ``path`` is empty for one about a package as a whole."""
+    """A finding of the audit; ``path`` is empty for a finding about a whole package."""
 
     rule: str
     severity: str
@@ -139,7 +139,7 @@ class FoundFault(msgspec.Struct, frozen=True):
 
 
 class LostCode(msgspec.Struct, frozen=True):
-    """Targets that a library has code for and finds nothing for: in its archives, or in the folder that it opens."""
+    """Targets for which a library's archives or kernel folder have no code, although the library supports them."""
 
     path: str
     package: str
@@ -147,17 +147,17 @@ class LostCode(msgspec.Struct, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """Which file loads which, and what the audit finds."""
+    """The files with the libraries that they load, and the findings of the audit."""
 
     files: tuple[Loading, ...] = ()
     findings: tuple[FoundFault, ...] = ()
     problem: str = ""
-    """Why there is none."""
+    """The reason if there is no graph."""
     lost: tuple[LostCode, ...] = ()
 
 
 class SizeChange(str, enum.Enum):
-    """What became of the size of something."""
+    """The change in the size of an item."""
 
     CAME = "came"
     GREW = "grew"
@@ -167,7 +167,7 @@ class SizeChange(str, enum.Enum):
 
 
 class PackageGrowth(msgspec.Struct, frozen=True):
-    """What became of a package; 0 and none stand for a side that lacks it."""
+    """The change of a package; 0 and `None` stand for a side without the package."""
 
     label: str
     fate: SizeChange
@@ -178,7 +178,7 @@ class PackageGrowth(msgspec.Struct, frozen=True):
 
 
 class FileGrowth(msgspec.Struct, frozen=True):
-    """What became of a file; the path is empty on a side that lacks it."""
+    """The change of a file; the path is empty on a side without the file."""
 
     package: str
     fate: SizeChange
@@ -191,7 +191,7 @@ class FileGrowth(msgspec.Struct, frozen=True):
 
 
 class TargetGrowth(msgspec.Struct, frozen=True):
-    """What became of the code for a GPU target; 0 for none."""
+    """The change of the code for a GPU target; 0 if there is no code."""
 
     target: str
     old_size: int
@@ -199,25 +199,25 @@ class TargetGrowth(msgspec.Struct, frozen=True):
 
 
 class Against(msgspec.Struct, frozen=True):
-    """What differs in size from an older state: what does not is left out."""
+    """The size differences from an older state. Items without a difference are left out."""
 
     path: str
     totals: Totals = Totals()
-    """Of the older state."""
+    """The totals of the older state."""
     packages: tuple[PackageGrowth, ...] = ()
     files: tuple[FileGrowth, ...] = ()
-    """Those that differ most first."""
+    """The files, the largest differences first."""
     targets: tuple[TargetGrowth, ...] = ()
     problem: str = ""
-    """Why the older state could not be read; all else is empty then."""
+    """The reason if the older state can't be read; everything else is empty then."""
 
 
 class Code(str, enum.Enum):
-    """What a library has for a GPU, from the best to the worst."""
+    """The code that a library has for a GPU, from the best kind to the worst."""
 
     EXACT = "exact"
     PARTLY = "partly"
-    """For some settings of its features (XNACK, SRAMECC) alone."""
+    """Only for some settings of its features (XNACK, SRAMECC)."""
     GENERIC = "generic"
     SPIRV = "spirv"
     MISSING = "missing"
@@ -227,23 +227,23 @@ class MatrixRow(msgspec.Struct, frozen=True):
     """A library, or the files of a kernel library, which several packages may hold."""
 
     library: str
-    """The path; of kernel files that of their folder, and with a star for a target in it."""
+    """The path of the library, or of the folder of kernel files, with a star instead of a target."""
     packages: tuple[str, ...]
     targets: tuple[str, ...]
-    """What it has code for, as spelled there."""
+    """The targets of its code, as spelled in the library."""
     codes: tuple[Code, ...]
-    """For each GPU of the matrix."""
+    """The code for each GPU of the matrix."""
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """All libraries with device code, and all GPUs that any of them has code for."""
+    """All libraries with device code, and all GPUs for which at least one of them has code."""
 
     gpus: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
 
 
 class Action(str, enum.Enum):
-    """What can be done to device code."""
+    """An action on device code."""
 
     COMPRESS = "compress"
     SPLIT = "split"
@@ -251,10 +251,10 @@ class Action(str, enum.Enum):
 
 
 class Saving(msgspec.Struct, frozen=True):
-    """What everything takes now, and after an action: for one GPU, if it names a target.
+    """The sizes before and after an action, which is for one GPU if there is a target.
 
-    What it takes now is the same for all actions: the totals of the report. Packed sizes are those of wheels and sdists
-    as a whole, and none where nothing is packed.
+    The sizes before are the totals of the report for all actions. Packed sizes are those of whole wheels and sdists,
+    and `None` if nothing is packed.
     """
 
     action: Action
@@ -266,7 +266,7 @@ class Saving(msgspec.Struct, frozen=True):
 
 
 class Savings(msgspec.Struct, frozen=True):
-    """What could be saved; ``measured`` of the bundles' bytes (``of``) were compressed to know it."""
+    """The possible savings; ``measured`` of the ``of`` bytes in bundles were compressed to find them."""
 
     is_estimated: bool
     measured: int
@@ -275,7 +275,7 @@ class Savings(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report says."""
+    """The whole content of a report."""
 
     paths: tuple[str, ...]
     totals: Totals
@@ -285,6 +285,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: tuple[Copies, ...] = ()
     graph: Graph = Graph()
     savings: Savings | None = None
-    """None without device code."""
+    """The possible savings, or `None` without device code."""
     against: Against | None = None
-    """None where nothing older is given."""
+    """The comparison, or `None` without an older state."""
