@@ -109,7 +109,7 @@ def test_repaired_wheels_load_in_an_empty_environment(tmp_path: Path, stem: str)
     # Of the 81 entries of one of them, two are right.
     assert any("cannot open shared object file" in load(path) for path in libraries(before)) is (stem != PLUGIN_7)
     beside = [argument for path in sdk for argument in ("--with", str(path))]
-    output = ["--dest-dir", str(tmp_path / "out"), "--quiet"]
+    output = ["--output", str(tmp_path / "out"), "--quiet"]
     assert rocwheel("repair", published, *output, *beside).returncode == (1 if stem in UNDERLINKED else 0)
     (repaired,) = (tmp_path / "out").glob("*.whl")
     # The stand-ins may define a symbol twice, where it can't be told which library has it.

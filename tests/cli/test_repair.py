@@ -119,8 +119,8 @@ def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_rest_on_a
     assert done.status == 0
     assert done.stderr.splitlines() == [
         (
-            "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core>=7,<11 rests on the known layout of "
-            "the package: give it with --with to pin its minor version"
+            "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core>=7,<11 is based on the known layout "
+            "of the package: give it with --with to pin its minor version"
         )
     ]
     assert run("repair", wheel, "--dry-run", "--quiet").stderr == ""

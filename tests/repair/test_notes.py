@@ -24,13 +24,13 @@ def test_what_is_not_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no wheel")
     done = run("repair", tmp_path / "notes.txt", "--check")
     expected = "a file whose name ends with .whl, or a folder of wheels"
-    assert done == (2, "", f"error: {tmp_path / 'notes.txt'}: not a wheel; expected {expected}\n")
+    assert done == (2, "", f"error: {tmp_path / 'notes.txt'}: is not a wheel; expected {expected}\n")
 
 
 def test_a_folder_without_wheels_is_refused_though_it_is_named_like_one(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "demo-1.0-py3-none-any.whl"
     folder.mkdir()
-    expected = f"error: {folder}: a folder without wheels; expected a wheel, or a folder of wheels\n"
+    expected = f"error: {folder}: is a folder without wheels; expected a wheel, or a folder of wheels\n"
     assert run("repair", folder, "--check") == (2, "", expected)
 
 
@@ -44,7 +44,7 @@ def test_a_wheel_with_a_symlink_is_refused_and_nothing_is_left(
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert (
-        f"error: {plugin_wheel}!plugin/link.so: a symlink; expected only files. Build the wheel without it."
+        f"error: {plugin_wheel}!plugin/link.so: is a symlink; expected only files. Build the wheel without it."
         in done.stderr
     )
     assert not (tmp_path / "out").exists()

@@ -147,7 +147,7 @@ def test_versions_are_noted_to_be_assumed_for_packages_that_are_not_given() -> N
     made = tree((package(), needs), (package("other", is_context=True), [library("other/libq.so")]))
     (plan,) = plans(made)
     assert plan.requires == ("other==1.0.*", "rocm-sdk-core>=7,<11")
-    assert [note.partition(" rests on")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core>=7,<11"]
+    assert [note.partition(" is based on")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core>=7,<11"]
     plan = RepairPlanner(split_environments(made), RepairOptions(pin="none")).plan(made.distributions[0])
     assert plan.requires == ("other", "rocm-sdk-core")
     assert [note.partition(" allows any")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
@@ -171,9 +171,9 @@ def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
     gone = "no package, SDK library or allowed system library provides it"
     assert plan.unmended[1:] == (f"other/libd.so opens libgone.so at run time, but {gone}",)
     assert plan.unmended[0] == (
-        "demo/lib/libb.so opens libd.so at run time, but its run path doesn't lead there. A run path that leads there "
-        "is not set: other/libd.so would no longer find libgone.so, which the libd.so in demo/lib, demo/lib/lib may "
-        "have loaded"
+        "demo/lib/libb.so opens libd.so at run time, but its run path doesn't lead there. The repair doesn't set a "
+        "run path that leads there: other/libd.so would no longer find libgone.so, which the libd.so in demo/lib, "
+        "demo/lib/lib may have loaded"
     )
 
 
@@ -186,7 +186,7 @@ def test_a_library_of_the_wheel_itself_is_not_left_to_the_toolkit_of_the_machine
     made = tree((package(), files))
     opened = AuditSettings(dlopen={"demo/lib/libc.so": ("libcudart.so.12",)})
     plan = RepairPlanner(split_environments(made), RepairOptions(settings=opened)).plan(made.distributions[0])
-    assert [text.partition(",")[0] for text in plan.unmended if "is not set: " in text] == [
+    assert [text.partition(",")[0] for text in plan.unmended if "doesn't set a run path" in text] == [
         "demo/a.so needs libb.so",
         "demo/a.so needs libc.so",
     ]

@@ -184,13 +184,14 @@ def test_signatures_of_another_record_are_dropped_and_reported(
     with zipfile.ZipFile(plugin_wheel, "a") as archive:
         archive.writestr(f"{info}/RECORD.jws", b"{}")
         archive.writestr(f"{info}/RECORD.p7s", b"signed")
-    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
-    assert done.stdout.splitlines()[-7:-3] == [
-        f"  {info}/RECORD.jws: removed, because it signs another RECORD: sign the repaired wheel",
-        "    - a signature of RECORD",
-        f"  {info}/RECORD.p7s: removed, because it signs another RECORD: sign the repaired wheel",
-        "    - a signature of RECORD",
-    ]
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--verbose")
+    removed = "removed, because the signature is for another RECORD: sign the repaired wheel"
+    assert (
+        f"  {info}/RECORD.jws: {removed}\n"
+        "    - a signature of RECORD\n"
+        f"  {info}/RECORD.p7s: {removed}\n"
+        "    - a signature of RECORD\n"
+    ) in done.stdout
     assert not {f"{info}/RECORD.jws", f"{info}/RECORD.p7s"} & members(repaired_plugin(tmp_path / "out")).keys()
 
 
@@ -223,7 +224,7 @@ def test_the_wheel_itself_is_never_overwritten(run: Run, plugin_wheel: Path, sdk
     done = run("repair", repaired, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert done.stderr.endswith(
-        f"error: {tmp_path / 'out'}: holds {repaired.name} itself; expected another folder. Change --dest-dir.\n"
+        f"error: {tmp_path / 'out'}: holds {repaired.name} itself; expected another folder. Change --output.\n"
     )
     assert repaired.read_bytes() == before
 
@@ -235,7 +236,7 @@ def test_a_folder_that_holds_a_wheel_is_refused_under_any_spelling_and_name(
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", ".")
     assert done.status == 2
     assert done.stderr.endswith(
-        f"error: .: holds {plugin_wheel.name} itself; expected another folder. Change --dest-dir.\n"
+        f"error: .: holds {plugin_wheel.name} itself; expected another folder. Change --output.\n"
     )
     assert list(plugin_wheel.parent.iterdir()) == [plugin_wheel]
 
@@ -262,7 +263,7 @@ def test_a_destination_that_is_not_a_folder_is_refused_before_the_work(
     (tmp_path / "file").write_text("")
     (tmp_path / "dangling").symlink_to("nowhere")
     culprit = tmp_path / place.partition("/")[0]
-    expected = "expected a folder to write to. Change --dest-dir."
+    expected = "expected a folder to write to. Change --output."
     assert run("repair", plugin_wheel, "--output", tmp_path / place) == (
         2,
         "",

@@ -51,7 +51,7 @@ def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path
 
 
 def taken_by(family: str, projects: Collection[str]) -> str:
-    """Return a description of what occupies the place of a family's index, or an empty string if the place is free."""
+    """Return a description of the item at the path of a family's index, or an empty string if the path is free."""
     if family in (*PAGES, FRONT_PAGE):
         return "a page of the index"
     return "the page of a project" if family in projects else ""

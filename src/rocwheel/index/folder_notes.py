@@ -214,7 +214,7 @@ def write_known(output: Path, known: KnownIndex) -> None:
 
 
 def write_begun(output: Path, begun: Journal) -> None:
-    """Write the record of what a run may do. Raises `WorkError` if the output can't be written."""
+    """Write the record of the actions that a run may take. Raises `WorkError` if the output can't be written."""
     write_changed(output / BEGUN_NAME, msgspec.json.encode(begun))
 
 

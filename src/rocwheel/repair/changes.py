@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rocwheel.repair.options import Pin
 
 
-_VOID = "removed, because it signs another RECORD: sign the repaired wheel"
+_VOID = "removed, because the signature is for another RECORD: sign the repaired wheel"
 _AGAIN = "rewritten"
 
 
