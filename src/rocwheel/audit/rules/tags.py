@@ -311,7 +311,7 @@ _TAG_PARTS = 3
 _MODULE = re.compile(r"(?P<module>(?:.*/)?[^/.]+)\.(?:(?P<abi>[\w-]+)\.)?(?:so|pyd)")
 _MODULE_ABI = re.compile(r"(?P<kind>cpython-|cp|pypy)(?P<version>3\d+[td]?)(?=-|$)")
 _OWN_PYTHON = re.compile(r"(?:^|/)(?:lib-dynload|python3\.\d+)/")
-"""Folders of a Python that the package contains."""
+"""Folders of a Python interpreter that the package contains."""
 _ABI_FLAGS = re.compile(r"cp3\d+([td]*)")
 _ONE_PYTHON = re.compile(r"(?:cp|pp)3\d+")
 _CPYTHON = re.compile(r"cp3\d+")
