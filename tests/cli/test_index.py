@@ -170,7 +170,7 @@ def test_a_file_is_yanked_and_unyanked(dist_dir: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_help_has_an_example() -> None:
-    assert "Example: rocwheel index packages/dist" in run("--help").stdout
+    assert "Example:\n    rocwheel index packages/dist" in run("--help").stdout
 
 
 @pytest.mark.slow
