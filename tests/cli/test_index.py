@@ -99,7 +99,7 @@ def test_bad_files_are_reported_with_status_2(dist_dir: Path, tmp_path: Path) ->
     assert finished.returncode == 2
     assert finished.stderr == (
         f"error: {dist_dir}/b-1.0-py3-none-any.whl: "
-        "a damaged archive (File is not a zip file). Build or download it again.\n"
+        "is a damaged archive (File is not a zip file). Build or download it again.\n"
     )
     assert [path.name for path in (tmp_path / "simple").iterdir() if path.is_dir()] == ["a"]
 
@@ -111,7 +111,7 @@ def test_bad_files_of_several_folders_are_reported_under_the_names_of_all(dist_d
     for name in ("b", "c"):
         (more / f"{name}-1.0-py3-none-any.whl").write_bytes(b"")
     finished = run(dist_dir, more, "--output", tmp_path / "simple", "--quiet")
-    damaged = "a damaged archive (File is not a zip file). Build or download it again."
+    damaged = "is a damaged archive (File is not a zip file). Build or download it again."
     assert (finished.returncode, finished.stderr.splitlines()) == (
         2,
         [

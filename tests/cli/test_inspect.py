@@ -378,7 +378,7 @@ def _promise_more_than_fits(data: bytearray, _: zipfile.ZipInfo) -> None:
     ("damage", "message"),
     [
         (_damage_stream, "!x/libtwo.so: can't be unpacked ("),
-        (_encrypt, "!x/libtwo.so: encrypted; expected a stored or deflated member, which installers can read"),
+        (_encrypt, "!x/libtwo.so: is encrypted; expected a stored or deflated member, which installers can read"),
         (_promise_less, "!x/libtwo.so: "),
         (_promise_more_than_fits, "!x/libtwo.so: "),
     ],
@@ -476,7 +476,7 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
         ),
         (b"", NOT_A_BINARY),
         (None, "can't be read (No such file or directory)"),
-        (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged archive ("),
+        (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "is a damaged archive ("),
     ],
     ids=["text", "empty", "absent", "zip"],
 )

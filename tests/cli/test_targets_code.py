@@ -302,7 +302,7 @@ DAMAGES = {
     "thousands of brackets": (_requiring(BRACKETS), "has a malformed Requires-Dist (more than 32 nested brackets"),
     "no requirement": (_requiring("= 1"), "has a malformed Requires-Dist ("),
     "a marker without order": (_requiring("a; sys_platform > 'a' and extra ~= 'b'"), "has a "),
-    "truncated": (_truncated, "a damaged archive ("),
+    "truncated": (_truncated, "is a damaged archive ("),
     "without .dist-info": (_without_dist_info, "has no .dist-info folder"),
 }
 
@@ -344,7 +344,7 @@ def test_wheels_of_one_package_that_differ_are_named_beside_damaged_ones(run_tar
     path = _truncated(tmp_path)
     status, printed, errors = run_targets("coherent", tmp_path)
     assert (status, printed) == (2, "")
-    assert f"{path}: a damaged archive (" in errors
+    assert f"{path}: is a damaged archive (" in errors
     assert "blas-1.0-py3-none-any.whl: is version 1.0 of blas, but" in errors
 
 

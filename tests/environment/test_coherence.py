@@ -500,7 +500,7 @@ def test_packages_that_share_a_folder_are_compared(requires_back: tuple[str, ...
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        pytest.param(b"", "a damaged archive (File is not a zip file). Build or download it again.", id="empty"),
+        pytest.param(b"", "is a damaged archive (File is not a zip file). Build or download it again.", id="empty"),
         pytest.param(
             b"PK\x05\x06" + bytes(18),
             "has no .dist-info folder; expected a wheel, which has exactly one",

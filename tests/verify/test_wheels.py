@@ -134,7 +134,7 @@ def test_a_wheel_without_record_and_a_file_that_is_no_archive_are_damaged(wheel:
     ]
     wheel.write_bytes(b"PK")
     [fault] = verified(wheel).faults
-    assert (fault.kind, fault.found) == ("damaged", "a damaged archive (File is not a zip file)")
+    assert (fault.kind, fault.found) == ("damaged", "is a damaged archive (File is not a zip file)")
 
 
 def test_a_name_that_is_not_utf8_is_that_of_its_member(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> 
 
     path = write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content")
     assert damage(path, lengthen) == (
-        f"{path}: a damaged archive (a overlaps the central directory). Build or download it again."
+        f"{path}: is a damaged archive (a overlaps the central directory). Build or download it again."
     )
 
 
@@ -211,7 +211,7 @@ def test_an_offset_beyond_all_files_is_refused(tmp_path: Path) -> None:
         content[end + 12 : end + 16] = (end - central).to_bytes(4, "little")
 
     path = write(tmp_path / "a.zip", a=b"content")
-    assert damage(path, move).startswith(f"{path}: a damaged archive (")
+    assert damage(path, move).startswith(f"{path}: is a damaged archive (")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

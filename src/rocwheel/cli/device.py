@@ -317,7 +317,7 @@ class Rewriting(Output, frozen=True, kw_only=True):
         self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
     ) -> tuple[RewriteReport, ...]:
         if output.is_dir() or isinstance(output, FolderToMake):
-            raise InputError(output, "a folder", expected="a file to write to", remedy="Change --output.")
+            raise InputError(output, "is a folder", expected="a file to write to", remedy="Change --output.")
         report = rewrite_device_code(
             file, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress
         )

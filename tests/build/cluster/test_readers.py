@@ -65,7 +65,7 @@ def test_a_job_has_files_of_64_mib_or_one(files: list[Path], size: int, expected
 
 
 def test_a_file_that_ends_every_worker_is_named(files: list[Path]) -> None:
-    with pytest.raises(PoisonedJobError, match=r"^file-3: ends every worker"):
+    with pytest.raises(PoisonedJobError, match=r"^file-3: kills every worker"):
         ClusterReaders(PlainCluster()).map(deadly, files, telling(1))
 
 

@@ -247,7 +247,7 @@ def test_nothing_is_no_address() -> None:
             "tcp://127.0.0.1:99999",
             "tcp://127.0.0.1:99999: can't be reached (port 99999 is not valid); expected a port ",
         ),
-        ("tls://127.0.0.1:1", "tls://127.0.0.1:1: can't be reached (Dask has no certificates for TLS). Name them in "),
+        ("tls://127.0.0.1:1", "tls://127.0.0.1:1: can't be reached (Dask has no certificates for TLS). Set "),
         ("other.json", "other.json: is not a scheduler file (JSON is malformed: "),
         ("number.json", "number.json: is not a scheduler file (Expected `str`, got `int` - at `$.address`); expected "),
         ("words.json", "words.json: can't be reached (missing port number in address 'words'); expected the address "),
