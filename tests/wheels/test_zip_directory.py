@@ -101,7 +101,8 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
     with pytest.raises(InputError) as error:
         read_directory(path)
     assert str(error.value) == (
-        f"{path}: unpacks {path.stat().st_size} bytes to 17825792 bytes; expected at most 1 GiB, or 200 times its size. "
+        f"{path}: unpacks {path.stat().st_size} bytes to 17825792 bytes; expected at "
+        "most 1 GiB, or 200 times its size. "
         "If you trust it, pack it again without compression."
     )
 
