@@ -156,7 +156,7 @@ def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, 
     change(first, level=1)
     assert again(run, first, "--level", "6") == (
         2,
-        "error: --compression: is given with --from-manifest, which has all options. Leave it out.\n",
+        "error: --level: is given with --from-manifest, which has all options. Leave it out.\n",
     )
 
 

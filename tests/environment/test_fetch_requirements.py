@@ -188,7 +188,7 @@ def test_a_damaged_wheel_does_not_keep_others_from_the_audit(run: Run, tmp_path:
     options = ("--closed", "--select", "requirement-*", "--with-requirements", "--find-links", links)
     done = run("audit", wheel, damaged, *options)
     assert done.status == 2
-    assert done.stderr.count(f"{damaged}: a damaged archive") == 1
+    assert done.stderr.count(f"{damaged}: is a damaged archive") == 1
     assert done.stdout.startswith("5 files, ")
 
 
