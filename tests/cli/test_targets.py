@@ -321,7 +321,7 @@ def test_a_variable_that_makes_no_sense_ends_with_2(run_targets: Run, monkeypatc
     assert run_targets("detect") == (
         2,
         "",
-        "error: ROCM_TARGET_LST=/nowhere: the file can't be read; correct the variable or unset it\n",
+        "error: ROCM_TARGET_LST=/nowhere: the file can't be read; correct or unset the variable\n",
     )
 
 
@@ -339,7 +339,7 @@ def test_detect_tells_of_a_node_that_makes_no_sense_and_goes_on(run_targets: Run
     found = run_targets("detect", "--root", root)
     problem = (
         "/sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
-        "expected properties, 'simd_count' and a number among them"
+        "expected properties that include 'simd_count' and a number"
     )
     assert found == (2, "gfx942  data-centre\n", f"error: {problem}\n")
     document = json.loads(run_targets("detect", "--root", root, "--json").stdout)

@@ -132,7 +132,7 @@ def test_wrong_usage_ends_with_status_2(core: Installed, words: list[str]) -> No
     assert "usage: rocm-sdk" in done.stderr
 
 
-FULL = "rocm-sdk: error: the output: can't be written (No space left on device). Check where it goes.\n"
+FULL = "rocm-sdk: error: the output: can't be written (No space left on device). Check the destination.\n"
 COMMANDS = [
     "version",
     "--version",

@@ -180,7 +180,7 @@ def test_the_doctor_only_warns_of_a_gpu_that_runs_the_code_for_all(site: Path) -
         "print(json.dumps([row[:2] for row in check(System(), detect_gpus(System()))]))"
     )
     text = "the package with the kernels for gfx1030 is not installed"
-    shared = ": it has the code that the libraries for all GPUs keep, and no kernel files"
+    shared = ": the GPU can run only the code in the libraries for all GPUs, without kernel files"
     assert json.loads(run_python(site, code, "gfx1030").stdout) == [["warning", text + shared]]
 
 

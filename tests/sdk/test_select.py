@@ -59,7 +59,7 @@ def test_the_doctor_tells_of_the_families_for_the_platform_alone(load_sdk: Load)
     [finding] = modules("rocm_sdk._doctor_device_code").check_device_code(
         system, [modules("rocm_sdk._gpus").Gpu(1, "gfx906")]
     )
-    assert finding.text == "ROCm 7.2.0, which has none for win32, has no packages for gfx906"
+    assert finding.text == "ROCm 7.2.0 has no packages for gfx906 (available: nothing for win32)"
 
 
 def test_choice_wins_over_the_gpu_and_the_default(load_sdk: Load) -> None:
@@ -100,7 +100,7 @@ def test_choice_of_a_target_gets_the_family_that_serves_it(load_sdk: Load) -> No
 def test_choice_that_is_not_available_is_refused_with_what_is(load_sdk: Load) -> None:
     message = (
         "ROCM_SDK_TARGET_FAMILY=gfx906,gfx1100: ROCm 7.2.0 has no packages for gfx1100 on linux. "
-        "Available: gfx906, gfx1030. Choose one of these, or unset the variable to have the GPU detected."
+        "Available: gfx906, gfx1030. Choose one of these, or unset the variable to detect the GPU."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         decide(load_sdk, choice("gfx906,gfx1100"))
@@ -108,12 +108,12 @@ def test_choice_that_is_not_available_is_refused_with_what_is(load_sdk: Load) ->
 
 def test_choice_that_another_platform_has_chooses_nothing_here(load_sdk: Load) -> None:
     # As when a lock for all platforms is made on one of them
-    explanation = "this release has packages for gfx906 on linux alone"
+    explanation = "this release has packages for gfx906 only on linux"
     assert decide(load_sdk, choice("gfx906"), "win32") == ((), "environment", explanation)
 
 
 def test_choice_that_no_platform_has_is_refused_with_what_others_have(load_sdk: Load) -> None:
-    message = "has no packages for gfx1100 on win32. Available: nothing on win32, but gfx906, gfx1030 on linux. Choose"
+    message = "has no packages for gfx1100 on win32. Available: nothing on win32; gfx906, gfx1030 on linux. Choose"
     with pytest.raises(ValueError, match=re.escape(message)):
         decide(load_sdk, choice("gfx906,gfx1100"), "win32")
 
@@ -122,7 +122,7 @@ def test_the_doctor_tells_of_a_choice_that_another_platform_has(load_sdk: Load) 
     modules = load_sdk()
     system = modules("rocm_sdk._system").System(Path("/absent"), choice("gfx906"), "win32")
     [finding] = modules("rocm_sdk._doctor_device_code").check_choice(system)
-    text = "this release has packages for gfx906 on linux alone"
+    text = "this release has packages for gfx906 only on linux"
     assert finding == ("error", text, "unset ROCM_SDK_TARGET_FAMILY")
 
 
@@ -142,7 +142,7 @@ def test_default_serves_machines_without_a_gpu(load_sdk: Load) -> None:
 
 def test_default_does_not_serve_a_gpu_that_has_no_packages(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("gfx1100"), default="gfx1030")
-    assert selection == ((), "none", "found gfx1100 but this release has no packages for it")
+    assert selection == ((), "none", "found gfx1100, but this release has no packages for it")
 
 
 def test_nothing_is_selected_without_a_gpu_and_a_default(load_sdk: Load) -> None:
@@ -167,7 +167,7 @@ def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path
         "detection",
         (
             "gfx906 chosen for the GPUs found: gfx906; /sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
-            "expected properties, 'simd_count' and a number among them"
+            "expected properties that include 'simd_count' and a number"
         ),
     )
 

@@ -39,7 +39,7 @@ def test_healthy_installation_passes_and_says_what_needed_a_gpu(environment: Ins
         "passed    all: metadata names the command",
         "passed    all: packages are side by side",
         "passed    core: all shared libraries load",
-        "left out  core: console scripts run: not run, as they need a GPU: rocminfo",
+        "left out  core: console scripts run: not run because they need a GPU: rocminfo",
         "passed    core: core is installed",
         "passed    core: public libraries load",
         "passed    libraries: all shared libraries load",
@@ -103,7 +103,7 @@ def test_library_that_ends_the_process_fails_without_ending_the_test(
     source.write_text("#include <stdlib.h>\n__attribute__((constructor)) static void go(void) { abort(); }\n")
     library = environment.site / "_rocm_sdk_core/lib/libabort.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    assert "ended by SIGABRT while it was loaded" in fail(environment)
+    assert "ended by SIGABRT during loading" in fail(environment)
 
 
 def test_library_that_exits_with_success_while_it_is_loaded_fails(environment: Installed, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_library_that_exits_with_success_while_it_is_loaded_fails(environment: I
     source.write_text("#include <unistd.h>\n__attribute__((constructor)) static void go(void) { _exit(0); }\n")
     library = environment.site / "_rocm_sdk_core/lib/libexit.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    assert "the process ended with status 0 while it was loaded" in fail(environment)
+    assert "the process ended with status 0 during loading" in fail(environment)
 
 
 def test_plug_in_that_only_loads_into_its_program_passes(environment: Installed, tmp_path: Path) -> None:
@@ -137,13 +137,13 @@ def test_program_that_fails_is_shown_with_its_message(environment: Installed) ->
     assert (
         "failed    core: console scripts run\n"
         f"          `{script} --version` ended with status 3: broken\n"
-        "          left out: not run, as they need a GPU: rocminfo\n"
+        "          left out: not run because they need a GPU: rocminfo\n"
     ) in fail(environment)
 
 
 def test_console_script_that_is_gone_fails(environment: Installed) -> None:
     (environment.path / "bin/rocminfo").unlink()
-    assert "the console script rocminfo is not there, or is none of core" in fail(environment)
+    assert "the console script rocminfo doesn't exist, or doesn't belong to core" in fail(environment)
 
 
 @pytest.mark.deep
@@ -177,7 +177,7 @@ def test_installation_of_one_user_passes(make_set: MakeSet, tmp_path: Path) -> N
 def test_a_program_of_the_system_does_not_pass_for_a_console_script(environment: Installed) -> None:
     script = environment.path / "bin/hipcc"
     script.write_text("#!/bin/sh\nexit 0\n")
-    assert "the console script hipcc is not there, or is none of core" in fail(environment)
+    assert "the console script hipcc doesn't exist, or doesn't belong to core" in fail(environment)
 
 
 def test_package_without_record_passes(environment: Installed) -> None:
@@ -191,7 +191,7 @@ def test_package_of_another_version_fails(environment: Installed) -> None:
     metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
     assert (
         "failed    all: all packages have the version of rocm\n"
-        "          rocm is of version 7.2.0, and rocm-sdk-libraries of 7.1.0\n"
+        "          rocm has version 7.2.0, but rocm-sdk-libraries has version 7.1.0\n"
     ) in fail(environment)
 
 
@@ -217,7 +217,7 @@ def test_gpu_that_a_variable_hides_needs_no_package(environment: Installed) -> N
 
 def test_an_integrated_gpu_that_the_release_does_not_serve_fails_nothing(environment: Installed) -> None:
     printed = environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx90c").stdout
-    text = "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx90c, which is integrated"
+    text = "ROCm 7.2.0 has no packages for gfx90c, which is integrated (available: gfx906, gfx1030)"
     assert f"left out  all: GPUs are served by the packages installed: {text}\n" in printed
 
 
@@ -234,7 +234,7 @@ def test_a_choice_that_the_release_lacks_fails_with_what_it_has(environment: Ins
 def test_devel_without_cmake_files_fails(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     (environment.root / "lib/cmake/hip/hip-config.cmake").unlink()
-    assert f"no CMake package files in {environment.root}/lib/cmake" in fail(environment)
+    assert f"there are no CMake package files in {environment.root}/lib/cmake" in fail(environment)
 
 
 def test_link_of_the_tree_that_leads_nowhere_fails(environment: Installed) -> None:

@@ -167,14 +167,14 @@ def test_a_list_names_a_target_at_the_start_of_a_line(
 def test_a_list_without_a_target_is_an_error(make_machine: MakeMachine, tmp_path: Path, text: str) -> None:
     path = tmp_path / "my.lst"
     path.write_text(text)
-    message = f"ROCM_TARGET_LST={path}: no line begins with a GPU target, such as gfx90a, or gfx000 for none"
+    message = f"ROCM_TARGET_LST={path}: no line begins with a GPU target, such as gfx90a, or with gfx000 for the CPU"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(make_machine(environ={"ROCM_TARGET_LST": str(path)}))
 
 
 def test_nodes_in_a_file_are_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(files={NODES: ""})
-    message = f"{NODES}: can't be listed (ENOTDIR), so there may be GPUs that nothing is known of"
+    message = f"{NODES}: can't be listed (ENOTDIR), so there may be unknown GPUs"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(machine)
 
@@ -251,21 +251,21 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             ["simd_count 256\ncpu_cores_count 0\n"],
             {},
-            f"{NODES}/0/properties: a GPU without gfx_target_version, which Linux shows since 5.13; "
+            f"{NODES}/0/properties: a GPU without gfx_target_version, which Linux 5.13 and later show; "
             "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6",
             id="old kernel",
         ),
         pytest.param(
             [""],
             {},
-            f"{NODES}/0/properties: is empty; expected properties, 'simd_count' and a number among them",
+            f"{NODES}/0/properties: is empty; expected properties that include 'simd_count' and a number",
             id="empty",
         ),
         pytest.param(
             ["\0\0\x7fgarbage" + "x" * 100],
             {},
             f"{NODES}/0/properties: begins with '\\x00\\x00\\x7fgarbagexxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'; "
-            "expected properties, 'simd_count' and a number among them",
+            "expected properties that include 'simd_count' and a number",
             id="garbage",
         ),
         pytest.param(
@@ -317,7 +317,7 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             [],
             {"ROCM_TARGET_LST": "/nowhere"},
-            "ROCM_TARGET_LST=/nowhere: the file can't be read; correct the variable or unset it",
+            "ROCM_TARGET_LST=/nowhere: the file can't be read; correct or unset the variable",
             id="list that is not there",
         ),
     ],
@@ -344,8 +344,8 @@ def test_a_node_that_cannot_be_understood_hides_no_other(
 def test_several_nodes_that_cannot_be_understood_are_all_reported(make_machine: MakeMachine) -> None:
     message = (
         "GPUs: 2 problems\n"
-        f"  {NODES}/0/properties: is empty; expected properties, 'simd_count' and a number among them\n"
-        f"  {NODES}/1/properties: is empty; expected properties, 'simd_count' and a number among them"
+        f"  {NODES}/0/properties: is empty; expected properties that include 'simd_count' and a number\n"
+        f"  {NODES}/1/properties: is empty; expected properties that include 'simd_count' and a number"
     )
     with pytest.raises(ProblemsError, match=f"^{re.escape(message)}$"):
         find_gpus(make_machine("", ""))

@@ -92,7 +92,7 @@ def fail_to_expand(environment: Installed) -> str:
         (member(LINK, tarfile.SYMTYPE, "../../x"), f"{LINK!r} links to '../../x', which is outside site-packages."),
         (member(LINK, tarfile.LNKTYPE, "_rocm_sdk_devel/x"), f"{LINK!r} is neither a file, a folder nor a symlink."),
         (member(LINK, tarfile.CHRTYPE), f"{LINK!r} is neither a file, a folder nor a symlink."),
-        (member(NO_TEXT), f"{NO_TEXT!r} is not UTF-8, as RECORD has to list it."),
+        (member(NO_TEXT), f"{NO_TEXT!r} is not UTF-8, which RECORD requires."),
     ],
     ids=["absolute", "dots", "other package", "absolute link", "link out", "hard link", "device", "no text"],
 )
@@ -107,7 +107,7 @@ def test_file_below_a_link_is_refused(environment: Installed) -> None:
     replace_archive(environment, link, member("_rocm_sdk_devel/lib/x"))
     assert fail_to_expand(environment) == (
         "rocm-sdk: error: The archive of the ROCm development files has an unsafe member: '_rocm_sdk_devel/lib/x' "
-        "lies below something that is not a folder.\n"
+        "is below a path that is not a folder.\n"
     )
     assert not (environment.site / "_rocm_sdk_core/lib/x").exists()
 
@@ -125,7 +125,7 @@ def test_names_beyond_ascii_are_told_with_what_to_do_where_python_takes_names_fo
 
 def test_member_that_is_there_twice_is_refused(environment: Installed) -> None:
     replace_archive(environment, member("_rocm_sdk_devel/x"), member("_rocm_sdk_devel/x"))
-    assert "'_rocm_sdk_devel/x' is there twice." in fail_to_expand(environment)
+    assert "'_rocm_sdk_devel/x' occurs twice." in fail_to_expand(environment)
 
 
 @pytest.mark.parametrize("suffix", ["", ".xz", ".zst"])
@@ -144,7 +144,7 @@ def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnv
     ("damage", "why"),
     [
         pytest.param(b"\xff" * 512, "a header is damaged: bad checksum", id="no header"),
-        pytest.param(bytes(512), "a block of zeros stands between its members", id="zeros"),
+        pytest.param(bytes(512), "there is a block of zeros between its members", id="zeros"),
     ],
 )
 def test_a_damaged_header_is_not_taken_for_the_end(environment: Installed, damage: bytes, why: str) -> None:
@@ -176,7 +176,7 @@ def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Inst
         (
             tar_block(tarfile.XHDTYPE, b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n")
             + tar_block(tarfile.REGTYPE, b"9" * 512),
-            "'n' is stored without its holes",
+            "'n' is a sparse file",
         ),
     ],
     ids=["long name", "endless name", "endless records", "global", "sparse", "negative", "sparse by pax"],
@@ -204,7 +204,7 @@ def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, mak
     environment.install("rocm[devel]", "--link-mode=copy")
     assert fail_to_expand(environment) == (
         "rocm-sdk: error: The ROCm development files link to _rocm_sdk_core/lib/gone.so.2, which installed packages "
-        "lack. All packages must be of version 7.2.0; reinstall them together.\n"
+        "lack. All packages must have version 7.2.0; reinstall them together.\n"
     )
 
 

@@ -121,7 +121,7 @@ def test_device_packages_that_may_not_be_read_are_named(environment: Installed) 
     assert (done.returncode, done.stdout) == (0, f"{environment.root}\n")
     assert done.stderr == (
         f"rocm-sdk: warning: {environment.root} lacks files of installed device packages: "
-        f"[Errno 13] Permission denied: '{folder}'. As a user who may write there: rocm-sdk init\n"
+        f"[Errno 13] Permission denied: '{folder}'. As a user with write access, run: rocm-sdk init\n"
     )
 
 
@@ -138,7 +138,7 @@ def test_device_package_of_another_release_is_left_out_with_a_warning(environmen
     [metadata] = environment.site.glob("rocm_sdk_device_gfx906-*.dist-info/METADATA")
     metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
     assert environment.run("rocm-sdk", "init").stderr == (
-        "rocm-sdk: warning: the device package for gfx906 has version 7.1.0, not 7.2.0: its files are left out\n"
+        "rocm-sdk: warning: the device package for gfx906 has version 7.1.0, not 7.2.0: its files are not linked\n"
     )
     assert device_files(environment) == []
 
@@ -152,7 +152,7 @@ def warning_of(environment: Installed, found: str) -> str:
 
 
 OBJECT = "expected an object with 'version' and 'links'"
-INSIDE = "expected paths relative to the tree, which stay inside it"
+INSIDE = "expected relative paths that stay inside the tree"
 
 
 @pytest.mark.deep
@@ -161,7 +161,7 @@ INSIDE = "expected paths relative to the tree, which stay inside it"
     [
         (b"", f"is not JSON (Expecting value: line 1 column 1 (char 0)); {OBJECT}"),
         (b"\xff", f"is not UTF-8 at byte 0; {OBJECT}"),
-        (b"[" * 200_000, f"is nested without end; {OBJECT}"),
+        (b"[" * 200_000, f"is nested too deeply; {OBJECT}"),
         (b"[]", f"holds []; {OBJECT}"),
         (b"{}", "has {}; expected an object whose 'version' is a text"),
         (b'{"version": 5}', "has 5 for 'version'; expected an object whose 'version' is a text"),
@@ -265,14 +265,11 @@ def test_deleted_links_are_reported_and_init_restores_them(linked: Installed) ->
         (linked.root / name).unlink()
     machine = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
     found = linked.run("rocm-sdk", "doctor", check=False, **machine)
-    text = (
-        f"error: {linked.root} lacks what leads to files of device packages: .device-gfx906 and 3 more\n"
-        "  rocm-sdk init\n"
-    )
+    text = f"error: {linked.root} lacks links to files of device packages: .device-gfx906 and 3 more\n  rocm-sdk init\n"
     assert (found.returncode, text in found.stdout) == (1, True)
     # When it is run, then it says what it did, and everything is as before
     assert linked.run("rocm-sdk", "init").stdout == (
-        f"Made 4 links to files of device packages again\nThe ROCm development files are ready in {linked.root}\n"
+        f"Restored 4 links to files of device packages\nThe ROCm development files are ready in {linked.root}\n"
     )
     assert all((linked.root / name).exists() for name in ADDED_906)
     assert text not in linked.run("rocm-sdk", "doctor", check=False, **machine).stdout
@@ -295,7 +292,8 @@ def test_a_user_who_may_not_write_is_told_that_links_are_lacking(
         status,
         (
             f"rocm-sdk: {kind}: {environment.root} lacks files of installed device packages: [Errno 13] Permission "
-            f"denied: '{environment.site}/rocm_sdk_devel/__init__.py'. As a user who may write there: rocm-sdk init\n"
+            f"denied: '{environment.site}/rocm_sdk_devel/__init__.py'. "
+            "As a user with write access, run: rocm-sdk init\n"
         ),
     )
 
@@ -309,7 +307,7 @@ def test_a_user_who_may_not_write_is_told_that_links_are_gone(linked: Installed)
         1,
         (
             f"rocm-sdk: error: {linked.root} lacks files of installed device packages: [Errno 13] Permission denied: "
-            f"'{linked.site}/rocm_sdk_devel/__init__.py'. As a user who may write there: rocm-sdk init\n"
+            f"'{linked.site}/rocm_sdk_devel/__init__.py'. As a user with write access, run: rocm-sdk init\n"
         ),
     )
 

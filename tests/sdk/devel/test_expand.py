@@ -343,5 +343,5 @@ def test_a_disk_that_fails_is_told_with_a_path(environment: Installed) -> None:
 def test_a_tree_is_not_called_incomplete_where_its_disk_fails(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     told = environment.run("python", "-c", f"NAMES = ['.expanded.json']\n{_FAILING}").stdout
-    expected = f"{environment.root}/.expanded.json: can't be read (Stale file handle). Check its disk, and try again.\n"
+    expected = f"{environment.root}/.expanded.json: can't be read (Stale file handle). Check the disk, and try again.\n"
     assert told == expected

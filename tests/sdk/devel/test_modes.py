@@ -70,7 +70,7 @@ def test_tree_that_may_not_be_read_is_named_as_such(environment: Installed, clos
     environment.run("rocm-sdk", "init")
     state = environment.root / ".expanded.json"
     remedy = f"As the owner of {environment.root}: chmod -R u+rwX,go+rX '{environment.root}'"
-    message = f"{state}: this user may not read it. {remedy}\n"
+    message = f"{state}: the current user may not read this file. {remedy}\n"
     with read_only(environment) as prefix:
         (environment.root / closed).chmod(0)
         tools = [[*prefix, str(environment.path / "bin" / name)] for name in ("hipcc", "rocm-sdk", "rocminfo")]
@@ -104,7 +104,7 @@ def test_read_only_environment_is_explained(environment: Installed) -> None:
     assert done.returncode == 1
     assert done.stderr == (
         f"hipcc: The ROCm development files can't be expanded in {environment.site} (Permission denied: "
-        f"{environment.site}/rocm_sdk_devel/__init__.py). Run `rocm-sdk init` once as a user who may write there, "
+        f"{environment.site}/rocm_sdk_devel/__init__.py). Run `rocm-sdk init` once as a user with write access, "
         "with enough free space, before using them read-only.\n"
     )
 

@@ -48,8 +48,8 @@ def test_a_gpu_that_the_release_does_not_serve_is_reported(environment: Any, dia
     assert diagnose(environment, 110000) == [
         [
             "error",
-            "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1100",
-            "pip index versions rocm lists other releases",
+            "ROCm 7.2.0 has no packages for gfx1100 (available: gfx906, gfx1030)",
+            "To list other releases: pip index versions rocm",
         ]
     ]
 
@@ -58,7 +58,7 @@ def test_a_gpu_that_the_release_does_not_serve_is_reported(environment: Any, dia
     ("versions", "level", "remedy"),
     [
         pytest.param((90006, 100306, 90006), "note", "export HIP_VISIBLE_DEVICES=0,2", id="beside others"),
-        pytest.param((100306,), "warning", "pip index versions rocm lists other releases", id="alone"),
+        pytest.param((100306,), "warning", "To list other releases: pip index versions rocm", id="alone"),
     ],
 )
 def test_an_integrated_gpu_without_packages_is_not_an_error(
@@ -67,7 +67,7 @@ def test_an_integrated_gpu_without_packages_is_not_an_error(
     assert diagnose(environment, *versions) == [
         [
             level,
-            "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1036, which is integrated",
+            "ROCm 7.2.0 has no packages for gfx1036, which is integrated (available: gfx906, gfx1030)",
             remedy,
         ]
     ]
@@ -114,13 +114,13 @@ def test_the_way_around_gpus_that_the_release_does_not_serve_leads_to_those_that
     others = diagnose(environment, 110000, 90006, 120000, ROCR_VISIBLE_DEVICES="1,2")
     assert [remedy for _, _, remedy in others] == ["export HIP_VISIBLE_DEVICES=0"]
     assert {remedy for _, _, remedy in diagnose(environment, 110000, 120000)} == {
-        "pip index versions rocm lists other releases"
+        "To list other releases: pip index versions rocm"
     }
 
 
 def test_no_number_of_a_gpu_is_named_when_another_node_cannot_be_understood(environment: Any, diagnose: Make) -> None:
     remedies = {text: remedy for _, text, remedy in diagnose(environment, 90006, 1, 110000)}
-    assert remedies["ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1100"] == (
+    assert remedies["ROCm 7.2.0 has no packages for gfx1100 (available: gfx906, gfx1030)"] == (
         "Set HIP_VISIBLE_DEVICES to the numbers of gfx906 among the GPUs that rocminfo lists"
     )
 
@@ -151,7 +151,7 @@ def test_libraries_of_another_family_are_reported(make_set: Make, make_environme
 def test_a_choice_that_the_release_lacks_is_reported(environment: Any, diagnose: Make) -> None:
     text = (
         "ROCM_SDK_TARGET_FAMILY=nope: ROCm 7.2.0 has no packages for nope on linux. Available: gfx906, gfx1030. "
-        "Choose one of these, or unset the variable to have the GPU detected."
+        "Choose one of these, or unset the variable to detect the GPU."
     )
     finding = ["error", text, "unset ROCM_SDK_TARGET_FAMILY"]
     assert diagnose(environment, 90006, ROCM_SDK_TARGET_FAMILY="nope") == [finding]
@@ -163,8 +163,8 @@ def test_a_choice_that_is_not_installed_is_reported(environment: Any, diagnose: 
         [
             "error",
             (
-                "gfx906, gfx1030 chosen by ROCM_SDK_TARGET_FAMILY=gfx906,gfx1030, but installed in "
-                f"{environment.site} is device code for gfx906"
+                "gfx906, gfx1030 chosen by ROCM_SDK_TARGET_FAMILY=gfx906,gfx1030, but "
+                f"{environment.site} has device code for gfx906"
             ),
             f'pip install --no-cache-dir --force-reinstall "rocm[device]==7.2.0" {FROM_INDEX}',
         ]
@@ -184,14 +184,13 @@ def test_a_choice_matters_to_those_alone_who_have_libraries(make_set: Make, make
         pytest.param(
             "nope",
             "ROCM_SDK_TARGET_FAMILY=nope: ROCm 7.2.0 has no packages for nope on linux. Available: gfx94X-dcgpu, "
-            "gfx103X-dgpu. Choose one of these, or unset the variable to have the GPU detected.",
+            "gfx103X-dgpu. Choose one of these, or unset the variable to detect the GPU.",
             "unset ROCM_SDK_TARGET_FAMILY",
             id="of no family",
         ),
         pytest.param(
             "gfx1031",
-            "gfx103X-dgpu chosen by ROCM_SDK_TARGET_FAMILY=gfx1031, but installed in {site} is device code for "
-            "gfx94X-dcgpu",
+            "gfx103X-dgpu chosen by ROCM_SDK_TARGET_FAMILY=gfx1031, but {site} has device code for gfx94X-dcgpu",
             f'pip install --no-cache-dir --force-reinstall "rocm[libraries]==7.2.0" {FROM_INDEX}',
             id="of a family that is not installed",
         ),
@@ -260,7 +259,7 @@ def test_code_for_a_generic_target_is_enough_and_other_gpus_are_named(
         return [row for row in diagnose(environment, GFX906, GFX1100, 90010) if "my-torch" in row[1]]
 
     offered = "gfx906, gfx1030, gfx11-generic"
-    none = ["warning", f"my-torch 1.0 has no device wheel for gfx90a; it has those for {offered}", ""]
+    none = ["warning", f"my-torch 1.0 has no device wheel for gfx90a, only for {offered}", ""]
     assert found() == [lacking("gfx1100", "gfx11-generic"), none]
     add(environment, wheels, "my-torch-device-gfx11-generic")
     assert found() == [none]
@@ -279,7 +278,7 @@ def test_a_device_wheel_that_lacks_an_archive_or_is_of_another_version_is_found(
     other = make_wheel(tmp_path / "other", name, {"torch/.device-gfx906": b""}, version="0.9")
     environment.installer("install", "--no-deps", "--no-index", other)
     [(_, text, _)] = diagnose(environment, GFX906)
-    assert text == f"my-torch finds no device code for gfx906: {name} is of version 0.9, and my-torch of 1.0"
+    assert text == f"my-torch finds no device code for gfx906: {name} has version 0.9, but my-torch has version 1.0"
 
 
 def test_of_two_copies_the_one_counts_that_python_imports(
@@ -299,9 +298,8 @@ def test_of_two_copies_the_one_counts_that_python_imports(
     # And the later one of a package that is gone counts
     environment.uninstall("my-torch-device-gfx906")
     [(_, text, _)] = diagnose(environment, GFX906)
-    assert (
-        text
-        == "my-torch finds no device code for gfx906: my-torch-device-gfx906 is of version 0.9, and my-torch of 1.0"
+    assert text == (
+        "my-torch finds no device code for gfx906: my-torch-device-gfx906 has version 0.9, but my-torch has version 1.0"
     )
 
 

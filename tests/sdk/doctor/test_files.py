@@ -73,7 +73,7 @@ def test_a_library_that_is_gone_is_reported_once_though_links_lead_to_it(environ
 
 def test_a_truncated_file_is_named_with_both_sizes(environment: Any, diagnose: Make) -> None:
     (environment.site / "_rocm_sdk_core/share/a,b.txt").write_bytes(b"da")
-    text = "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (2 bytes instead of 4)"
+    text = "rocm-sdk-core has modified files: _rocm_sdk_core/share/a,b.txt (2 bytes instead of 4)"
     assert diagnose(environment, 90006) == [["error", text, CORE]]
 
 
@@ -82,7 +82,7 @@ def test_a_folder_in_place_of_a_file_is_named(environment: Any, diagnose: Make) 
     path.unlink()
     path.mkdir()
     ((_, text, _),) = diagnose(environment, 90006)
-    assert text == "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (not a file)"
+    assert text == "rocm-sdk-core has modified files: _rocm_sdk_core/share/a,b.txt (not a file)"
 
 
 def doctor_of_user(environment: Any, *options: str) -> list[dict[str, str]]:
@@ -99,7 +99,7 @@ def test_a_folder_that_may_not_be_read_comes_first_and_with_the_command_that_ope
     first, *_ = doctor_of_user(environment)
     names = ".expanded.json, _rocm_sdk_devel/__init__.py, _rocm_sdk_devel/bin/amdclang++"
     assert first["text"].startswith(
-        f"rocm-sdk-devel has files that this user may not read: _rocm_sdk_devel/{names} and "
+        f"rocm-sdk-devel has files that the current user may not read: _rocm_sdk_devel/{names} and "
     )
     assert first["remedy"] == f"As the owner of {tree}: chmod -R u+rwX,go+rX '{tree}'"
     # When its command is run, then nothing is wrong any more, and installers can remove the folder
@@ -116,7 +116,7 @@ def test_files_that_may_not_be_read_are_found(environment: Any, options: tuple[s
     assert doctor_of_user(environment, *options) == [
         {
             "level": "error",
-            "text": "rocm-sdk-core has files that this user may not read: "
+            "text": "rocm-sdk-core has files that the current user may not read: "
             "_rocm_sdk_core/share/a,b.txt, rocm_sdk_core/_cli.py",
             "remedy": f"As the owner of {core}, {module}: chmod -R u+rwX,go+rX '{core}' '{module}'",
         }
@@ -151,7 +151,7 @@ def test_many_files_are_counted(environment: Any, diagnose: Make) -> None:
 def test_changed_bytes_are_found_by_reading_every_file(environment: Any) -> None:
     (environment.site / "_rocm_sdk_core/share/a,b.txt").write_bytes(b"DATA")
     variables = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
-    text = "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (other bytes)"
+    text = "rocm-sdk-core has modified files: _rocm_sdk_core/share/a,b.txt (other bytes)"
     assert text not in environment.run("rocm-sdk", "doctor", check=False, **variables).stdout
     done = environment.run("rocm-sdk", "doctor", "--deep", check=False, **variables)
     assert done.returncode == 1
@@ -224,10 +224,10 @@ def test_metadata_without_a_version_is_no_traceback(environment: Any, data: byte
     next(environment.site.glob("rocm_sdk_libraries-*/METADATA")).write_bytes(data)
     done = environment.run("rocm-sdk", "doctor", check=False)
     assert (done.returncode, done.stderr) == (1, "")
-    assert "error: rocm-sdk-libraries has files that are not as installed: " in done.stdout
+    assert "error: rocm-sdk-libraries has modified files: " in done.stdout
 
 
-REMEDY = "Make a new environment where this one is now, or move it back: what installers write there can't be moved"
+REMEDY = "Make a new environment where this one is now, or move it back: installed commands contain its old path"
 
 
 def write_command(environment: Any, text: str) -> None:
@@ -254,7 +254,7 @@ def test_commands_of_an_environment_that_was_moved_are_named(
 ) -> None:
     python = tmp_path / folder / "bin" / "python3"
     write_command(environment, line.format(python=python) + "print(1)\n")
-    text = f"commands of rocm can't start, as {python} is not there: rocm-sdk"
+    text = f"commands of rocm can't start because {python} is missing: rocm-sdk"
     assert diagnose(environment, 90006) == [["error", text, REMEDY]]
 
 
@@ -293,7 +293,7 @@ def test_commands_whose_python_is_there_are_fine(environment: Any, diagnose: Mak
 def test_commands_that_are_gone_are_warned_of(environment: Any, diagnose: Make) -> None:
     (environment.python.parent / "rocm-sdk").unlink()
     found = diagnose(environment, 90006)
-    text = f"commands of rocm are not there: {environment.python.parent}/rocm-sdk"
+    text = f"commands of rocm are missing: {environment.python.parent}/rocm-sdk"
     assert [row[:2] for row in found] == [["warning", text]]
     assert "--force-reinstall" in found[0][2]
 
@@ -332,7 +332,7 @@ def test_commands_with_other_bytes_than_were_installed_are_warned_of(environment
     script = environment.python.parent / "rocm-sdk"
     size = script.stat().st_size
     script.write_text("#!/bin/sh\n")
-    text = f"commands of rocm are not as installed: rocm-sdk (10 bytes instead of {size})"
+    text = f"commands of rocm changed after installation: rocm-sdk (10 bytes instead of {size})"
     assert [row[:2] for row in diagnose(environment, 90006)] == [["warning", text]]
 
 

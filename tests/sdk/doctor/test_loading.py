@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 REMOVE_SECOND = (
-    "If it is not wanted, remove what installed it: dpkg --search /opt/rocm-6.4 || rpm --query --file /opt/rocm-6.4"
+    "If you don't want it, remove its package: dpkg --search /opt/rocm-6.4 || rpm --query --file /opt/rocm-6.4"
 )
 Make = Callable[..., Any]
 
@@ -62,7 +62,7 @@ def test_semicolons_separate_folders(environment: Any, diagnose: Make) -> None:
 def test_entries_that_are_the_working_directory_are_reported(
     environment: Any, diagnose: Make, value: str, entry: str
 ) -> None:
-    text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from where they are started"
+    text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from the working directory"
     assert diagnose(environment, 90006, LD_LIBRARY_PATH=value) == [["warning", text, "unset LD_LIBRARY_PATH"]]
 
 
@@ -80,7 +80,7 @@ def test_a_loop_of_symlinks_is_not_a_folder(environment: Any, diagnose: Make, tm
 
 def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Make) -> None:
     findings = diagnose(environment, 90006, files=("/opt/old/lib/libamdhip64.so.5",), HIP_PATH="/opt/old")
-    text = "HIP_PATH=/opt/old sends compilers and frameworks to a second ROCm"
+    text = "HIP_PATH=/opt/old points compilers and frameworks to a second ROCm"
     assert findings == [["warning", text, "unset HIP_PATH"]]
 
 
@@ -98,13 +98,13 @@ def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Ma
 def test_a_variable_that_names_other_kernels_is_reported(
     environment: Any, diagnose: Make, name: str, library: str, level: str
 ) -> None:
-    text = f"{name}=/opt/other has {library} look for kernels there, and not in these packages"
+    text = f"{name}=/opt/other has {library} look for kernels there instead of in these packages"
     assert diagnose(environment, 90006, **{name: "/opt/other"}) == [[level, text, f"unset {name}"]]
 
 
 def test_an_empty_variable_names_other_kernels_to_the_libraries_that_take_it(environment: Any, diagnose: Make) -> None:
     findings = diagnose(environment, 90006, ROCBLAS_TENSILE_LIBPATH="", MIOPEN_SYSTEM_DB_PATH="")
-    text = "ROCBLAS_TENSILE_LIBPATH= has rocBLAS look for kernels there, and not in these packages"
+    text = "ROCBLAS_TENSILE_LIBPATH= has rocBLAS look for kernels there instead of in these packages"
     assert findings == [["warning", text, "unset ROCBLAS_TENSILE_LIBPATH"]]
 
 
@@ -135,13 +135,13 @@ def test_a_second_rocm_is_reported(environment: Any, diagnose: Make) -> None:
         ],
         [
             "warning",
-            "ROCM_PATH=/opt/rocm-6.4 sends compilers and frameworks to a second ROCm",
+            "ROCM_PATH=/opt/rocm-6.4 points compilers and frameworks to a second ROCm",
             "unset ROCM_PATH",
         ],
         [
             "note",
             "/etc/ld.so.conf.d/rocm.conf lets every program find the libraries of a second ROCm",
-            "If that is not wanted: sudo rm /etc/ld.so.conf.d/rocm.conf && sudo ldconfig",
+            "If you don't want this: sudo rm /etc/ld.so.conf.d/rocm.conf && sudo ldconfig",
         ],
     ]
 

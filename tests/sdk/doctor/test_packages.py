@@ -37,8 +37,8 @@ def test_packages_for_another_system_are_told_in_place_of_what_this_machine_lack
     first, *rest = diagnose(environment, 90006)
     assert first == [
         "error",
-        "rocm-sdk-core is for Windows, and this is Linux",
-        "Ask rocm-sdk doctor where the packages are to be used, or install those for this system",
+        "rocm-sdk-core is for Windows, but this is Linux",
+        "Run rocm-sdk doctor on the system that uses the packages, or install the packages for this system",
     ]
     assert [text.partition(":")[0] for _, text, _ in rest] == ["rocm-sdk-core has files that are not as installed"] * (
         len(text) != len(changed)
@@ -53,7 +53,7 @@ def test_packages_of_different_releases_are_reported(
     assert diagnose(environment, 90006) == [
         [
             "error",
-            "rocm is of version 7.2.0, and rocm-sdk-core of 7.3.0",
+            "rocm has version 7.2.0, but rocm-sdk-core has version 7.3.0",
             f'pip install "rocm[device-gfx906,libraries]==7.2.0" {FROM_INDEX}',
         ]
     ]
@@ -82,7 +82,7 @@ def test_development_files_in_a_read_only_environment_are_reported(environment: 
     assert {
         "level": "error",
         "text": f"the development files are not expanded yet, and {lock} can't be written: compilers and CMake fail",
-        "remedy": "As a user who may write there: rocm-sdk init",
+        "remedy": "As a user with write access, run: rocm-sdk init",
     } in json.loads(done.stdout)["findings"]
     assert done.returncode == 1
 
@@ -94,4 +94,4 @@ def test_a_development_tree_that_was_removed_by_hand_is_reported(environment: An
     (_, lacking, _), (level, text, _) = diagnose(environment, 90006)
     assert lacking.startswith("rocm-sdk-devel lacks _rocm_sdk_devel, ")
     assert level == "error"
-    assert text.startswith(f"{environment.root}: incomplete, and the archive it is made from is gone. Reinstall: ")
+    assert text.startswith(f"{environment.root}: the tree is incomplete, and its archive is gone. Reinstall: ")

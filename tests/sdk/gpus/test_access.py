@@ -28,7 +28,7 @@ CARD = {
 NO_GPU = (
     "note",
     "no AMD GPU was found: neither /sys/class/kfd/kfd/topology/nodes nor /sys/bus/pci/devices shows one",
-    "lspci -d 1002: lists those of AMD",
+    "lspci -d 1002: lists AMD devices",
 )
 MakeMachine = Callable[..., Any]
 
@@ -119,14 +119,14 @@ def test_missing_devices_are_errors(make_machine: MakeMachine, files: dict[str, 
         pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {"/.dockerenv": ""},
-            "/dev/kfd may not be opened by ada: it belongs to root alone",
+            "/dev/kfd may not be opened by ada: it belongs only to root",
             f"On the host: {RULES}",
             id="no udev rule on the host of a container",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {},
-            "/dev/kfd may not be opened by ada: it belongs to root alone",
+            "/dev/kfd may not be opened by ada: it belongs only to root",
             RULES,
             id="no udev rule",
         ),
@@ -147,7 +147,7 @@ def test_the_udev_rules_are_of_both_devices_and_join_those_that_are_there(
     machine = make_machine(GPU, files=DEVICES, refused={"/dev/dri/renderD128": "EACCES"})
     machine.owners["/dev/dri/renderD128"] = 0
     [(_, text, remedy)] = _findings(machine)
-    assert text == "/dev/dri/renderD128 may not be opened by ada: it belongs to root alone"
+    assert text == "/dev/dri/renderD128 may not be opened by ada: it belongs only to root"
     rules = tmp_path / "70-amdgpu.rules"
     rules.write_text("# mine\n")
     commands = remedy.partition(" && ")[0].replace("sudo tee", "tee").replace("/etc/udev/rules.d", str(tmp_path))
@@ -175,7 +175,7 @@ def test_a_device_that_the_container_was_not_given_is_an_error(make_machine: Mak
 def test_a_card_without_the_driver_is_an_error(make_machine: MakeMachine) -> None:
     card = {"vendor": "0x1002\n", "class": "0x030000\n"}
     files = {f"/sys/bus/pci/devices/0000:03:00.0/{name}": text for name, text in card.items()}
-    text = f"PCI shows 0000:03:00.0 of AMD, but there is no GPU in {NODES}: the kernel driver is not loaded"
+    text = f"PCI shows 0000:03:00.0 from AMD, but there is no GPU in {NODES}: the kernel driver is not loaded"
     assert _findings(make_machine(files=files)) == [("error", text, "sudo modprobe amdgpu")]
 
 
@@ -185,7 +185,7 @@ def test_a_card_that_the_driver_does_not_show_is_an_error(make_machine: MakeMach
         "/sys/bus/pci/devices/0000:c1:00.0/class": "0x120000\n",
         "/sys/module/amdgpu/initstate": "live\n",
     }
-    text = f"PCI shows 0000:c1:00.0 of AMD, but there is no GPU in {NODES}: the kernel driver has no KFD for it"
+    text = f"PCI shows 0000:c1:00.0 from AMD, but there is no GPU in {NODES}: the kernel driver has no KFD node for it"
     assert _findings(make_machine(files=files)) == [("error", text, "dmesg | grep -i kfd")]
 
 
@@ -205,7 +205,7 @@ def test_nodes_that_the_kernel_hides_are_reported(make_machine: MakeMachine) -> 
         (
             "note",
             "the kernel hides KFD node 1 from this process",
-            "Ask for GPUs when you start the job, such as with the scheduler's --gpus.",
+            "Request GPUs when you start the job, for example, with the scheduler's --gpus option.",
         )
     ]
 
@@ -226,7 +226,7 @@ def test_targets_that_a_variable_names_are_not_gpus(
     monkeypatch.chdir(tmp_path)
     machine = make_machine(environ={variable: "gfx906"}, files={"/gfx906": "gfx906"})
     text = f"{variable}=gfx906 replaces what the kernel shows"
-    none = f"no AMD GPU was found on this machine: those listed are what {variable} names"
+    none = f"no AMD GPU was found on this machine: {variable} sets the listed GPUs"
     notes = (Diagnosis("note", none, ""), Diagnosis("note", text, f"unset {variable}"))
     assert check_machine(machine).findings == notes
     assert check_machine(machine).usable
@@ -244,8 +244,8 @@ def test_the_gpus_of_the_machine_are_checked_even_if_a_variable_names_others(mak
 @pytest.mark.parametrize(
     ("variable", "value", "effect"),
     [
-        ("HSA_OVERRIDE_GFX_VERSION", "9.0.6", "makes every GPU pass for that version"),
-        ("HSA_OVERRIDE_GFX_VERSION_0", "9.0.6", "makes the GPU of KFD node 0 pass for that version"),
+        ("HSA_OVERRIDE_GFX_VERSION", "9.0.6", "makes every GPU run as that version"),
+        ("HSA_OVERRIDE_GFX_VERSION_0", "9.0.6", "makes the GPU of KFD node 0 run as that version"),
         ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906", "replaces what the kernel shows"),
         ("ROCM_TARGET_LST", "my.lst", "replaces what the kernel shows"),
     ],
@@ -269,7 +269,7 @@ def test_an_override_is_reported_by_the_number_that_the_runtime_has_for_the_node
     variables = {"HSA_OVERRIDE_GFX_VERSION_0": "9.0.6", "HSA_OVERRIDE_GFX_VERSION_1": "9.0.6"}
     machine = make_machine(GPU, GPU, files=DEVICES, environ=variables, refused={f"{NODES}/0/properties": "EPERM"})
     assert [text for _, text, _ in _findings(machine)][1:] == [
-        "HSA_OVERRIDE_GFX_VERSION_0=9.0.6 makes the GPU of KFD node 1 pass for that version"
+        "HSA_OVERRIDE_GFX_VERSION_0=9.0.6 makes the GPU of KFD node 1 run as that version"
     ]
 
 
@@ -293,7 +293,7 @@ def test_wsl_is_distinguished_from_a_machine_without_a_gpu(make_machine: MakeMac
 
 
 WSL = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
-WSL_OVERRIDE = ("note", "HSA_OVERRIDE_GFX_VERSION=11.0.0 makes every GPU pass for that version")
+WSL_OVERRIDE = ("note", "HSA_OVERRIDE_GFX_VERSION=11.0.0 makes every GPU run as that version")
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_in_wsl_the_device_is_that_of_windows(
 
 def test_nodes_that_cannot_be_listed_are_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, refused={NODES: "EACCES"})
-    text = f"{NODES}: can't be listed (EACCES), so there may be GPUs that nothing is known of"
+    text = f"{NODES}: can't be listed (EACCES), so there may be unknown GPUs"
     assert _findings(machine) == [("error", text, f"ls --directory -l {NODES}")]
 
 
@@ -351,7 +351,7 @@ def test_a_node_that_cannot_be_understood_is_reported_with_the_access_to_others(
     report = check_machine(make_machine(GPU, "", files={"/dev/kfd": ""}))
     assert report.gpus == ("gfx90a",)
     assert [finding.text for finding in report.findings] == [
-        f"{NODES}/1/properties: is empty; expected properties, 'simd_count' and a number among them",
+        f"{NODES}/1/properties: is empty; expected properties that include 'simd_count' and a number",
         "/dev/dri/renderD128 does not exist",
     ]
 
@@ -366,5 +366,5 @@ def test_a_required_gpu_that_is_absent_is_an_error(make_machine: MakeMachine) ->
     assert not report.usable
     assert report.findings == (
         Diagnosis(*NO_GPU),
-        Diagnosis("error", "a GPU is required, but none was found", "lspci -d 1002: lists those of AMD"),
+        Diagnosis("error", "a GPU is required, but none was found", "lspci -d 1002: lists AMD devices"),
     )

@@ -57,18 +57,18 @@ def test_a_dll_that_lacks_another_is_told_with_its_name(check: ModuleType, site:
     path = site.write("_rocm_sdk_libraries/bin/broken.dll", pe_file("broken.dll", "größe.dll"))
     text = check.check_dll(path, 60)
     assert text.startswith(
-        f"{path} can't be loaded: gr\\xc3\\xb6\\xc3\\x9fe.dll, which broken.dll needs, is in none of "
+        f"{path} can't be loaded: gr\\xc3\\xb6\\xc3\\x9fe.dll, which broken.dll needs, is not in any of "
     )
 
 
 def test_a_dll_that_ends_its_process_is_told_with_the_exit_code(check: ModuleType, site: WindowsSite) -> None:
     path = site.write("_rocm_sdk_libraries/bin/crashes.dll", pe_file("crashes.dll"))
-    assert check.check_dll(path, 60) == "the process ended with exit code 0x5 while it was loaded"
+    assert check.check_dll(path, 60) == "the process ended with exit code 0x5 during loading"
 
 
 def test_a_dll_that_hangs_is_told(check: ModuleType, site: WindowsSite) -> None:
     path = site.write("_rocm_sdk_libraries/bin/hangs.dll", pe_file("hangs.dll"))
-    assert check.check_dll(path, 2) == f"{path} was not loaded within 2 seconds"
+    assert check.check_dll(path, 2) == f"{path} did not load within 2 seconds"
 
 
 def test_files_that_are_no_dll_of_this_machine_are_left_out(check: ModuleType, site: WindowsSite) -> None:

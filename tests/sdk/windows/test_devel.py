@@ -136,7 +136,7 @@ def test_a_file_that_can_not_be_made_is_named_with_what_to_do(
     assert fail(devel) == (
         f"The ROCm development files can't be expanded in {devel.path} (Access is denied: "
         f"{devel.path}/_rocm_sdk_core/bin/amdhip64_7.dll). Run `rocm-sdk init` once, while no other program has files "
-        "there open, as a user who may write there, with enough free space, before using them read-only."
+        "there open, as a user with write access, with enough free space, before using them read-only."
     )
 
 
@@ -144,7 +144,7 @@ def test_a_file_that_its_package_lacks_is_named(devel: WindowsSite) -> None:
     write_archive(devel, {}, {"bin/gone.dll": "_rocm_sdk_core/bin/gone.dll"})
     assert fail(devel) == (
         "The ROCm development files link to _rocm_sdk_core/bin/gone.dll, which installed packages lack. "
-        "All packages must be of version 7.2.0; reinstall them together."
+        "All packages must have version 7.2.0; reinstall them together."
     )
 
 
@@ -159,12 +159,18 @@ def test_a_package_that_is_not_installed_is_named_with_the_command(devel: Window
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("lib/gfx90a:xnack+.co", "can't be made on Windows: 'gfx90a:xnack+.co' has ':', which no name of Windows has"),
-        ("lib\\..\\..\\x", "can't be made on Windows: 'lib\\\\..\\\\..\\\\x' has '\\\\', which no name of Windows has"),
-        ("include/AUX.h", "can't be made on Windows: 'AUX.h' is a device of Windows"),
+        (
+            "lib/gfx90a:xnack+.co",
+            "can't be made on Windows: 'gfx90a:xnack+.co' has ':', which Windows doesn't allow",
+        ),
+        (
+            "lib\\..\\..\\x",
+            "can't be made on Windows: 'lib\\\\..\\\\..\\\\x' has '\\\\', which Windows doesn't allow",
+        ),
+        ("include/AUX.h", "can't be made on Windows: 'AUX.h' is a Windows device name"),
         (
             "include/HIP.h",
-            f"is the same as '{DEVEL}/include/hip.h' on Windows, which differs in case alone",
+            f"is the same as '{DEVEL}/include/hip.h' on Windows: only the case differs",
         ),
     ],
     ids=["colon", "backslash", "device", "case"],
@@ -183,7 +189,9 @@ def test_a_manifest_that_leads_outside_is_refused(devel: WindowsSite, links: dic
     write_archive(devel, {}, links)
     message = fail(devel)
     assert message.startswith(f"{devel.path}/rocm_sdk_devel/_links.json: has the path ")
-    assert message.endswith(f'inside it. Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall {FROM_INDEX}')
+    assert message.endswith(
+        f'inside the tree. Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall {FROM_INDEX}'
+    )
 
 
 def test_a_file_of_a_device_package_is_copied_where_no_hard_link_can_be_made(

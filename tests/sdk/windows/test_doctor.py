@@ -28,7 +28,7 @@ def test_a_missing_dll_is_found_without_loading_anything_and_told_once(site: Win
     site.write("_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "MSVCP140.dll"))
     [(level, text, remedy)] = check(site)
     assert level == "error"
-    assert text.startswith("MSVCP140.dll, which amdhip64_7.dll needs, is in none of ")
+    assert text.startswith("MSVCP140.dll, which amdhip64_7.dll needs, is not in any of ")
     assert remedy == "Install the Microsoft Visual C++ Redistributable for x64"
     assert site.calls.asked == []
 
@@ -43,10 +43,10 @@ def test_dlls_of_the_driver_with_the_same_names_are_a_note(site: WindowsSite, tm
         (
             "note",
             (
-                "C:\\Windows\\System32 has AMD_COMGR0713.dll, amdhip64_7.dll of the graphics driver: "
-                "programs get these unless rocm_sdk came first"
+                "C:\\Windows\\System32 has AMD_COMGR0713.dll, amdhip64_7.dll from the graphics driver: "
+                "programs use these unless rocm_sdk loads first"
             ),
-            "In Python, call rocm_sdk.initialize_process before anything else loads ROCm",
+            "In Python, call rocm_sdk.initialize_process before any other code loads ROCm",
         )
     ]
 
@@ -68,5 +68,5 @@ def test_the_whole_doctor_runs_there(site: WindowsSite) -> None:
     system = site.load("rocm_sdk._system").System(site.path, {}, "win32")
     _, diagnoses = site.load("rocm_sdk._doctor").diagnose(system)
     assert [one.text for one in diagnoses if "System32" in one.text] == [
-        "no AMD GPU was found: C:\\Windows\\System32\\clinfo.exe can't be run, which AMD's graphics driver brings"
+        "no AMD GPU was found: C:\\Windows\\System32\\clinfo.exe, a part of AMD's graphics driver, can't be run"
     ]

@@ -109,7 +109,7 @@ def test_a_machine_without_the_driver_is_told_what_brings_it() -> None:
     assert findings(Machine({})) == [
         (
             "note",
-            f"no AMD GPU was found: {CLINFO} can't be run, which AMD's graphics driver brings",
+            f"no AMD GPU was found: {CLINFO}, a part of AMD's graphics driver, can't be run",
             "Install AMD Software: Adrenalin Edition",
         )
     ]
@@ -117,11 +117,11 @@ def test_a_machine_without_the_driver_is_told_what_brings_it() -> None:
 
 def test_a_required_gpu_that_is_absent_is_an_error() -> None:
     assert findings(Machine({CLINFO: clinfo()}), require_gpu=True) == [
-        ("note", f"no AMD GPU was found: {CLINFO} lists none", ""),
+        ("note", f"no AMD GPU was found: {CLINFO} lists no GPU", ""),
         (
             "error",
             "a GPU is required, but none was found",
-            "clinfo.exe lists those that the graphics driver knows",
+            "clinfo.exe lists the GPUs that the graphics driver knows",
         ),
     ]
 
@@ -149,7 +149,7 @@ def test_the_packages_for_windows_are_chosen_for_the_gpus_that_clinfo_lists(site
     other = select(Machine({CLINFO: clinfo("gfx1100")}))
     assert (other.families, other.explanation) == (
         (),
-        "found gfx1100 but this release has no packages for it",
+        "found gfx1100, but this release has no packages for it",
     )
 
 

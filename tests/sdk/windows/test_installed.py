@@ -77,7 +77,7 @@ def test_the_self_test_loads_every_dll_and_looks_for_the_launchers_of_scripts(si
     assert "passed    devel: links lead somewhere" in lines
     # uv makes launchers on Windows alone.
     assert [line for line in lines if line.startswith("failed")] == ["failed    core: console scripts run"]
-    assert "          the console script hipcc is not there, or is none of core" in lines
+    assert "          the console script hipcc doesn't exist, or doesn't belong to core" in lines
 
 
 def test_the_doctor_names_the_dlls_of_the_system_that_this_machine_lacks(site: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_doctor_names_the_dlls_of_the_system_that_this_machine_lacks(site: P
     assert not [name for name in missing if (site / "_rocm_sdk_core/bin" / name).exists()]
     texts = [finding["text"] for finding in findings if " is in none of " not in finding["text"]]
     assert texts == [
-        "no AMD GPU was found: C:\\Windows\\System32\\clinfo.exe can't be run, which AMD's graphics driver brings"
+        "no AMD GPU was found: C:\\Windows\\System32\\clinfo.exe, a part of AMD's graphics driver, can't be run"
     ]
 
 

@@ -89,15 +89,15 @@ def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(si
         "_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "amd_comgr0713.dll", "rocm_kpack.dll", "KERNEL32.dll")
     )
     assert fail(site, "amdhip64_7.dll", "amdhip64") == (
-        f"{path} can't be loaded: rocm_kpack.dll, which amdhip64_7.dll needs, is in none of "
+        f"{path} can't be loaded: rocm_kpack.dll, which amdhip64_7.dll needs, is not in any of "
         f"{searched(site, '_rocm_sdk_core', '_rocm_sdk_libraries')}. "
-        "rocm_kpack.dll is in no package of ROCm: install what brings it, or repair Windows."
+        "No ROCm package contains rocm_kpack.dll: install the software that provides it, or repair Windows."
     )
 
 
 def test_a_dll_that_is_missing_further_down_is_named(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "gone.dll"))
-    assert "gone.dll, which amd_comgr0713.dll needs, is in none of " in fail(site, "hipblas.dll", "hipblas")
+    assert "gone.dll, which amd_comgr0713.dll needs, is not in any of " in fail(site, "hipblas.dll", "hipblas")
 
 
 def test_a_missing_dll_of_the_packages_comes_with_the_command_that_installs_it(site: WindowsSite) -> None:
@@ -142,9 +142,9 @@ def test_api_sets_and_what_the_process_has_already_are_not_missing(site: Windows
     ("data", "fault"),
     [
         (b"MZ", "it ends before byte 64"),
-        (b"\x7fELF" + bytes(60), "it does not begin as a program of Windows"),
+        (b"\x7fELF" + bytes(60), "it does not begin like a Windows program"),
         (pe_file("x.dll", "y.dll")[:600], "it ends before byte 680"),
-        (pe_file("x.dll", machine=0x14C), "it is for another machine than x86-64 (its number is 0x14c)"),
+        (pe_file("x.dll", machine=0x14C), "it is for machine type 0x14c, not x86-64"),
     ],
     ids=["cut", "ELF", "cut table", "32 bits"],
 )
@@ -177,7 +177,7 @@ def test_a_driver_s_dll_that_came_first_is_told(site: WindowsSite) -> None:
     site.calls.loaded["amdhip64_7.dll"] = str(site.path.parent / "System32/amdhip64_7.dll")
     text = (
         f"amdhip64_7.dll was loaded from {site.path.parent}/System32/amdhip64_7.dll before rocm_sdk could load "
-        f"{site.path}/_rocm_sdk_core/bin/amdhip64_7.dll, and DLLs that need it get the former. "
+        f"{site.path}/_rocm_sdk_core/bin/amdhip64_7.dll, and DLLs that need it use the first copy. "
         "Call rocm_sdk.initialize_process or preload_libraries first."
     )
     with pytest.warns(RuntimeWarning, match=re.escape(text)):

@@ -1,4 +1,4 @@
-"""Entry points of the console scripts: each becomes the profiler's program of its name, in the environment it needs."""
+"""Entry points of the console scripts. Each runs the profiler's program of its name in the environment it needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def function_name(script: str) -> str:
 
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
-    """Return the entry point of this name; there is one for each console script of the package."""
+    """Return the entry point of this name. Each console script of the package has an entry point."""
     for script in _build_info.SCRIPTS:
         if function_name(script) == name:
             return lambda: _run(script)
@@ -32,12 +32,12 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
 
 
 def _run(script: str) -> NoReturn:
-    """Replace this process by the program, so that output, signals and exit status are the program's own."""
+    """Replace this process with the program, so that output, signals, and exit status are the program's own."""
     info = _build_info.SCRIPTS[script]
     program = SITE / _build_info.PLATFORM_MODULE / info["path"]
     for variable, folders in info.get("prepend", {}).items():
         _prepend(variable, [str(SITE / folder) for folder in folders if (SITE / folder).is_dir()])
-    # Python ignores these signals, and a program inherits that: writing to a closed pipe would not end it.
+    # Python ignores these signals, and programs inherit that. A write to a closed pipe wouldn't end the program.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -17,14 +17,14 @@ __version__: str
 """Version of all packages of the set."""
 
 _ALL_CDLLS: dict[str, ctypes.CDLL] = {}
-"""Handles of the libraries preloaded so far, by short name. Frameworks read it."""
+"""The handles of the preloaded libraries by short name. Frameworks read this variable."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what the package offers on first use, as importing the package itself has to be quick."""
+    """Import the public functions on first use, so that importing the package itself is quick."""
     if name == "__version__":
         return import_module("._build_info", __name__).VERSION
-    if name == "_dist_info":  # scripts read it of the package, without importing it
+    if name == "_dist_info":  # scripts read it as an attribute of the package, without importing the module
         return import_module("._dist_info", __name__)
     if name in __all__:
         return getattr(import_module("._process", __name__), name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and end with its exit status, that of `rocwheel` when the output can't be written."""
+    """Run a command and exit with its status. If the output can't be written, use the same status as `rocwheel`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     prepare_streams()
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(words: list[str]) -> int:
-    """Return the exit status of a command. Builds ask for the version so often that it skips the rest."""
+    """Return the exit status of a command. ``version`` imports nothing else, because builds run it often."""
     try:
         if words in (["version"], ["--version"]):
             sys.stdout.write(f"{_build_info.VERSION}\n")

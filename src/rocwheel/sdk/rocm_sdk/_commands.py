@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run a command and return the exit status: 0 when it did its work, 1 when it could not, 2 for wrong usage."""
+    """Run a command and return the exit status: 0 for success, 1 for failure, 2 for wrong usage."""
     words = list(arguments)
     parser = argparse.ArgumentParser(
         prog="rocm-sdk",
@@ -31,7 +31,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
     _add_path(commands)
     init = commands.add_parser("init", help="expand the development files now instead of on first use")
-    init.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    init.add_argument("-q", "--quiet", action="store_true", help="print only errors")
     init.set_defaults(run=_init)
 
     test = commands.add_parser("test", help="test the installation")
@@ -61,16 +61,16 @@ def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    doctor = commands.add_parser("doctor", help="find what is wrong with the packages, the GPUs and the access to them")
-    doctor.add_argument("--require-gpu", action="store_true", help="fail when there is no GPU")
+    doctor = commands.add_parser("doctor", help="check the packages, the GPUs, and the access to the GPUs")
+    doctor.add_argument("--require-gpu", action="store_true", help="fail if there is no GPU")
     doctor.add_argument("--deep", action="store_true", help="read every file and compare it with the hash in RECORD")
-    doctor.add_argument("--report", action="store_true", help="print what a bug report needs, ready to paste")
+    doctor.add_argument("--report", action="store_true", help="print the facts that a bug report needs, ready to paste")
     doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings or the report as JSON")
     doctor.set_defaults(run=_run_doctor)
 
 
 def _print_path(options: argparse.Namespace) -> int:
-    """Print a path as it is, whatever characters it has: programs read it."""
+    """Print a path without escapes, because programs read it."""
     try:
         root = _devel_root()
     except ModuleNotFoundError:
@@ -86,7 +86,7 @@ def _init(options: argparse.Namespace) -> int:
     root = _devel_root(is_strict=True)
     restored = int(import_module(f"{__package__}._devel").restore_device_links())
     if restored and not options.quiet:
-        _print(f"Made {restored} {'link' if restored == 1 else 'links'} to files of device packages again")
+        _print(f"Restored {restored} {'link' if restored == 1 else 'links'} to files of device packages")
     if not options.quiet:
         _print(f"The ROCm development files are ready in {root}")
     return 0
@@ -103,7 +103,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
 
 
 def _print_targets() -> int:
-    """Print the targets that the distribution was built for, then those that only device packages add."""
+    """Print the targets of the distribution, then the targets that only device packages add."""
     core = find_root("core")
     if core is None:
         sys.stderr.write(f"rocm-sdk: error: the ROCm core is not installed. Install with: {installation_hint()}\n")

@@ -1,4 +1,4 @@
-"""The development tree ``_rocm_sdk_devel``: made from an archive on first use, then kept in step with packages.
+"""The development tree ``_rocm_sdk_devel``: expanded from an archive on first use, then kept in sync with packages.
 
 Frameworks and the programs of rocm-sdk-core import `get_devel_root` from here.
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def get_devel_root(*, is_strict: bool = False) -> Path:
-    """Return the development tree, after expanding it and linking device files into it where needed.
+    """Return the development tree. Expand the tree and link device files into it if necessary.
 
-    Any number of processes may call this at once. Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed,
-    `DevelError` when its tree can't be made or links to packages that are gone; with ``is_strict``, also when files of
-    device packages can't be linked, of which a warning tells otherwise.
+    Several processes may call this function at the same time. Raises `ModuleNotFoundError` if rocm-sdk-devel isn't
+    installed, and `DevelError` if the tree can't be created or links to removed packages. If files of device packages
+    can't be linked, the function raises `DevelError` with ``is_strict``, and prints a warning otherwise.
     """
     place = find_place()
     if place.is_unfinished:
@@ -46,9 +46,9 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
 
 
 def restore_device_links() -> int:
-    """Link files of device packages again whose links are gone from the whole tree, and return how many.
+    """Restore removed links to files of device packages, and return their number.
 
-    Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed, `DevelError` when they can't be linked.
+    Raises `ModuleNotFoundError` if rocm-sdk-devel isn't installed, and `DevelError` if a file can't be linked.
     """
     place = find_place()
     try:
@@ -59,20 +59,19 @@ def restore_device_links() -> int:
 
 def _lack_text(place: DevelPlace, error: OSError) -> str:
     is_refused = isinstance(error, PermissionError) or error.errno == errno.EROFS
-    remedy = ". As a user who may write there: rocm-sdk init" if is_refused else ""
+    remedy = ". As a user with write access, run: rocm-sdk init" if is_refused else ""
     return f"{place.root} lacks files of installed device packages: {error}{remedy}"
 
 
 def require_whole(place: DevelPlace) -> dict[str, object]:
-    """Return what the tree was made from.
+    """Return the state file of the tree, which describes its archive.
 
-    Raises `DevelError` when it isn't whole, or when a package that it links to is gone.
+    Raises `DevelError` if the tree is incomplete, or if it links to a package that isn't installed.
     """
     state = place.read_state()
     if not state:
         msg = (
-            f"{place.root}: incomplete, and the archive it is made from is gone. "
-            f"Reinstall: {reinstallation_hint('devel')}"
+            f"{place.root}: the tree is incomplete, and its archive is gone. Reinstall: {reinstallation_hint('devel')}"
         )
         raise DevelError(msg)
     linked = state.get("packages")

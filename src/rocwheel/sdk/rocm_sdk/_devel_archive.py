@@ -1,4 +1,4 @@
-"""Reads the archive of development files: a tar, plain or compressed by xz or zstd."""
+"""Reads the archive of development files: a tar file, uncompressed or compressed with xz or zstd."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 MOST_RECORDS = 64 << 10
-"""Bytes of the header that holds a long name or a large size; a path has at most 4096."""
+"""The maximum size of a header with a long name or a large size, in bytes. A path has at most 4096 bytes."""
 
 _BUFFER = 128 << 10
-"""Bytes that `tarfile` asks for at a time. More take longer again, as it copies what it has left at each small read."""
+"""Bytes that `tarfile` reads at a time. Larger blocks are slower, because each small read copies the rest."""
 
 NEVER_WRITTEN = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
     *(tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
-"""Kinds of headers that `rocwheel build` has no need for, and that `tarfile` reads into memory whatever their size."""
+"""Header types that `rocwheel build` doesn't use. `tarfile` reads them into memory without a size limit."""
 
 
 @contextmanager
 def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
-    """Open the archive for one pass over its members. Raises `DevelError` when this Python can't decompress it."""
+    """Open the archive for one pass over its members. Raises `DevelError` if this Python can't decompress it."""
     options = {"tarinfo": _Header, "bufsize": _BUFFER}
     with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", **options) as tar:  # type: ignore[call-overload]
         yield tar
@@ -56,24 +56,24 @@ def _open_stream(archive: Path) -> IO[bytes]:
 
 
 def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members of an open archive, reading every byte to its end.
+    """Yield the members of an open archive, and read the archive to its last byte.
 
-    Raises `tarfile.ReadError`, or whatever the decompressor raises, when it is damaged or cut off.
+    Raises `tarfile.ReadError`, or an error of the decompressor, if the archive is damaged or truncated.
     """
     while (member := tar.next()) is not None:
         tar.members.clear()  # type: ignore[attr-defined]
         yield member
     while tar.fileobj and (rest := tar.fileobj.read(1 << 16)):
         if any(rest):
-            msg = "a block of zeros stands between its members"
+            msg = "there is a block of zeros between its members"
             raise tarfile.ReadError(msg)
 
 
 class _Header(tarfile.TarInfo):
-    """A well-formed header, or the first of the zero blocks that end a tar.
+    """A well-formed header, or the first of the zero blocks that end a tar file.
 
-    `tarfile` takes a damaged header for the end, and would silently leave out what comes after it. It reads what
-    extends a header into memory, however large that is.
+    `tarfile` treats a damaged header as the end, and silently skips the members after it. It reads extended headers
+    of any size into memory.
     """
 
     @classmethod
@@ -83,41 +83,41 @@ class _Header(tarfile.TarInfo):
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
             raise
         except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
-            msg = "it has no end"
+            msg = "its end is missing"
             raise tarfile.ReadError(msg) from e
         except tarfile.HeaderError as e:
             msg = f"a header is damaged: {e}"
             raise tarfile.ReadError(msg) from e
 
-    # The methods that follow are hooks of `tarfile` for subclasses.
+    # The following methods are hooks that `tarfile` has for subclasses.
 
     def _proc_member(self, archive: tarfile.TarFile) -> _Header:
         if self.size < 0:
             msg = f"{self.name!r} has a negative size"
             raise tarfile.ReadError(msg)
         if self.type in NEVER_WRITTEN or (self.type == tarfile.XHDTYPE and self.size > MOST_RECORDS):
-            msg = f"{self.name!r} is a header of a kind or size that no archive of development files has"
+            msg = f"{self.name!r} is a header of an unexpected kind or size"
             raise tarfile.ReadError(msg)
         info: _Header = super()._proc_member(archive)  # type: ignore[misc]
         return info
 
     def _refuse_sparse(self, *_: object) -> None:
-        msg = f"{self.name!r} is stored without its holes"
+        msg = f"{self.name!r} is a sparse file"
         raise tarfile.ReadError(msg)
 
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
 
 
 MEMORY = 128 << 20
-"""Bytes that a decoder may take: twice what ``xz -9`` asks for."""
+"""Bytes of memory that a decoder may use: twice the memory that ``xz -9`` needs."""
 
 CHUNK = 1 << 16
 
 
 def open_xz(archive: Path) -> IO[bytes] | None:
-    """Open a file with a bound on memory, which `lzma.LZMAFile` has not: a stream can ask for 4 GiB.
+    """Open a file with a memory limit, which `lzma.LZMAFile` lacks. A stream can request 4 GiB.
 
-    Return None when this Python was built without lzma. Raises `OSError` if it can't be opened.
+    Return `None` if this Python has no `lzma` module. Raises `OSError` if the file can't be opened.
     """
     try:
         import lzma  # noqa: PLC0415
@@ -127,9 +127,10 @@ def open_xz(archive: Path) -> IO[bytes] | None:
 
 
 class _XzReader(io.RawIOBase):
-    """The content of one or more streams.
+    """The decompressed content of one or more streams.
 
-    Raises `EOFError` for data that is cut off, `lzma.LZMAError` for other damage and for what takes more than `MEMORY`.
+    Raises `EOFError` for truncated data. Raises `lzma.LZMAError` for other damage, and for streams that need more than
+    `MEMORY`.
     """
 
     def __init__(self, lzma: Any, archive: Path) -> None:
@@ -139,11 +140,11 @@ class _XzReader(io.RawIOBase):
         self._decoder = self._make_decoder()
 
     def readable(self) -> bool:
-        """Return that this can be read."""
+        """Return true: the stream is readable."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, at least in part, and return how many bytes; 0 at the end."""
+        """Fill a buffer at least partly, and return the number of bytes, or 0 at the end."""
         data = b""
         while not data and not (self._decoder.eof and not self._begin_next()):
             if self._decoder.needs_input and not self._waiting:
@@ -162,7 +163,7 @@ class _XzReader(io.RawIOBase):
         super().close()
 
     def _begin_next(self) -> bool:
-        """Begin with the stream that follows the one that has ended; between two there may be zeros."""
+        """Start the next stream. There may be zeros between two streams."""
         self._waiting = self._decoder.unused_data.lstrip(b"\0")
         while not self._waiting:
             chunk = self._file.read(CHUNK)
@@ -177,19 +178,19 @@ class _XzReader(io.RawIOBase):
 
 
 MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
-"""Each has a function ``open``; of these the first that exists is used."""
+"""Modules with a function ``open``. The first one that exists is used."""
 
 LIBRARY = "libzstd.so.1"
-"""Debian, Fedora, SUSE and their kin need it to install packages, so it is there nearly always."""
+"""Package managers of Debian, Fedora, SUSE, and related systems need libzstd, so nearly every system has it."""
 
 FOLDERS = (f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}/", "/usr/lib64/", "/usr/lib/", "")
-"""Where it is; the loader searches last, as an empty entry of LD_LIBRARY_PATH leads it to the working directory."""
+"""Folders of libzstd. The loader searches last: an empty LD_LIBRARY_PATH entry means the working directory."""
 
 
 def open_zstd(archive: Path) -> IO[bytes] | None:
-    """Open a file by whatever can: Python's own module, packages that may be installed, or the system's libzstd.
+    """Open a file with Python's own module, an installed package, or the system's libzstd.
 
-    Return None when nothing here can read it. Raises `OSError` for a file that can't be opened.
+    Return `None` if no decompressor is available. Raises `OSError` if the file can't be opened.
     """
     for name in filter(is_trusted, MODULES):
         try:
@@ -227,16 +228,16 @@ def _open_library(ctypes: Any, path: str) -> ctypes.CDLL | None:
 
 
 class _ZstdReader(io.RawIOBase):
-    """The decompressed bytes of a file, by libzstd (https://facebook.github.io/zstd/zstd_manual.html, "Streaming").
+    """A file that libzstd decompresses (https://facebook.github.io/zstd/zstd_manual.html, "Streaming").
 
-    Raises `ValueError` for data that is damaged, `EOFError` for data that is cut off.
+    Raises `ValueError` for damaged data, and `EOFError` for truncated data.
     """
 
     def __init__(self, library: ctypes.CDLL, archive: Path) -> None:
         import ctypes  # noqa: PLC0415
 
         class Buffer(ctypes.Structure):
-            """``ZSTD_inBuffer`` and ``ZSTD_outBuffer``, which are alike."""
+            """``ZSTD_inBuffer`` and ``ZSTD_outBuffer``, which have the same layout."""
 
             _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_size_t), ("position", ctypes.c_size_t))
 
@@ -250,11 +251,11 @@ class _ZstdReader(io.RawIOBase):
         self._stream = ctypes.c_void_p(library.ZSTD_createDStream())
 
     def readable(self) -> bool:
-        """Return that this can be read."""
+        """Return true: the stream is readable."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, at least in part, and return how many bytes; 0 at the end."""
+        """Fill a buffer at least partly, and return the number of bytes, or 0 at the end."""
         view = memoryview(buffer).cast("B")
         place = (self._ctypes.c_char * len(view)).from_buffer(view)
         self._output.data, self._output.size, self._output.position = self._ctypes.addressof(place), len(view), 0
@@ -274,7 +275,7 @@ class _ZstdReader(io.RawIOBase):
         return int(self._output.position)
 
     def close(self) -> None:
-        """Close the file and free what libzstd has allocated."""
+        """Close the file and free the memory that libzstd allocated."""
         if not self.closed:
             self._file.close()
             self._library.ZSTD_freeDStream(self._stream)

@@ -1,7 +1,7 @@
 """Expands the archive of development files into the tree ``_rocm_sdk_devel``.
 
-The tree appears whole, by a rename, or not at all: until then its folder is empty. RECORD of rocm-sdk-devel is true all
-the while, and an uninstall also removes what a killed process left; the next process starts over.
+A rename makes the complete tree appear at once. Until then, the folder of the tree is empty. RECORD of rocm-sdk-devel
+is correct at every moment, so an uninstall also removes the files of a killed process. The next process starts over.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def ensure_expanded(place: DevelPlace) -> None:
-    """Expand the archive unless another process has done so meanwhile. Raises `DevelError` when it can't."""
+    """Expand the archive, unless another process has already expanded it. Raises `DevelError` on failure."""
     try:
         with place.locked():
             archive = place.archive
@@ -41,22 +41,20 @@ def ensure_expanded(place: DevelPlace) -> None:
                     _expand(place, archive, made_from)
                 list_tree(place, archive, linked_files(place))
                 if _file_facts(archive) != made_from["archive_file"]:
-                    msg = (
-                        f"{archive}: was replaced while it was expanded, as by an installer. Run `rocm-sdk init` again."
-                    )
+                    msg = f"{archive}: another program, such as an installer, replaced it. Run `rocm-sdk init` again."
                     raise DevelError(msg)
-                place.scratch.touch()  # so that the next process ends this work if this one can't
+                place.scratch.touch()  # the next process finishes this work if this process can't
                 archive.unlink()
             unlist(place, place.package)
             place.scratch.unlink(missing_ok=True)
     except OSError as e:
         if _is_whole(place):
-            return  # only what comes after failed
+            return  # only the steps after the rename failed
         raise DevelError(_failure_text(place, e)) from e
 
 
 def _describe(place: DevelPlace, archive: Path) -> dict[str, object]:
-    """Return what tells an archive from others: the hash that RECORD has until it lists the tree, size and time."""
+    """Return facts that identify an archive: size, time, and the hash in RECORD until RECORD lists the tree."""
     return {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
 
 
@@ -66,13 +64,13 @@ def _file_facts(archive: Path) -> list[int]:
 
 
 def _is_made_from(place: DevelPlace, archive: dict[str, object]) -> bool:
-    """Return whether there is a whole tree from an archive, see `_describe`."""
+    """Return whether there is a complete tree from an archive; see `_describe`."""
     field = "archive" if archive["archive"] else "archive_file"
     return place.read_state().get(field) == archive[field]
 
 
 def _is_whole(place: DevelPlace) -> bool:
-    """Return whether there is a whole tree, as far as a disk tells that has just failed."""
+    """Return whether the tree is complete, as far as a failing disk can tell."""
     try:
         archive = place.archive
         return archive is None or _is_made_from(place, _describe(place, archive))
@@ -85,15 +83,15 @@ def _failure_text(place: DevelPlace, error: OSError) -> str:
     others = ", while no other program has files there open," if this_platform().is_windows else ""
     return (
         f"The ROCm development files can't be expanded in {place.site} ({error.strerror}{where}). "
-        f"Run `rocm-sdk init` once{others} as a user who may write there, with enough free space, "
+        f"Run `rocm-sdk init` once{others} as a user with write access, with enough free space, "
         "before using them read-only."
     )
 
 
 def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> None:
-    """Make the tree from its archive; the caller holds the lock.
+    """Create the tree from its archive. The caller holds the lock.
 
-    Raises `DevelError` for an archive that is damaged or unsafe, and when files that it links to aren't installed.
+    Raises `DevelError` if the archive is damaged or unsafe, and if it links to files that aren't installed.
     """
     try:
         _make_root(place)
@@ -107,7 +105,7 @@ def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> N
 
 
 def _make_root(place: DevelPlace) -> None:
-    """Make the folder of the tree, or empty it, after removing the mark that says that the tree is whole."""
+    """Remove the marker of a complete tree, and then create or empty the folder of the tree."""
     if place.root.is_symlink() or place.root.is_file():
         place.root.unlink()
     if not place.root.exists():
@@ -131,13 +129,13 @@ def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
     except UnicodeEncodeError as e:
         msg = f"{archive}: this Python can't name its files ({e}). Set PYTHONUTF8=1, and run `rocm-sdk init` again."
         raise DevelError(msg) from e
-    except Exception as e:  # each decompressor has errors of its own
+    except Exception as e:  # each decompressor has its own errors
         msg = f"{archive}: damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
         raise DevelError(msg) from e
 
 
 def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
-    """Write the last files of the tree, then give it its name."""
+    """Write the last files of the tree, and then rename the tree."""
     state = {"version": _build_info.VERSION, **made_from, "devices": {}}
     modes = place.modes
     write_text(place.partial / "__init__.py", "", modes)
@@ -146,10 +144,10 @@ def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
 
 
 def _withdraw(place: DevelPlace) -> None:
-    """Remove what an expansion that fails has made, as far as that is possible.
+    """Remove the files of a failed expansion as far as possible.
 
-    RECORD goes on to list a tree that has got its name, when an interrupt comes just after that, and an older one that
-    could not be removed.
+    RECORD keeps the lines of a tree that an interrupt leaves just after the rename, and of an older tree that can't be
+    removed.
     """
     shutil.rmtree(place.partial, ignore_errors=True)
     with suppress(OSError):
@@ -171,17 +169,17 @@ class DevelTree:
         self._spellings: dict[str, str] = {}
         self._waiting: dict[Path, str] = {}
         self.packages: list[str] = []
-        """Folders of the packages that it links to."""
+        """Folders of the packages that the tree links to."""
 
     def add(self, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
-        """Make what a member describes. Raises `DevelError` when it would be outside the tree, or lead outside."""
+        """Create the file, folder, or link of a member. Raises `DevelError` if it would be or lead outside the tree."""
         path = self._destination(member.name)
         if member.isdir():
             self._make_folder(path, member)
             return
         self._make_folder(path.parent, member)
         if path in self._waiting or os.path.lexists(path):
-            raise _unsafe(member.name, "is there twice")
+            raise _unsafe(member.name, "occurs twice")
         if member.issym():
             self._add_link(path, member)
         elif member.isreg():
@@ -190,7 +188,7 @@ class DevelTree:
             raise _unsafe(member.name, "is neither a file, a folder nor a symlink")
 
     def add_link(self, name: str, target: str) -> None:
-        """Make a file of the tree, at the path ``name`` in it, of one at the path ``target`` in site-packages."""
+        """Create the file ``name`` in the tree from the file ``target`` in site-packages."""
         member = tarfile.TarInfo(posixpath.join(self._place.root.name, name))
         member.type = tarfile.SYMTYPE
         folder = posixpath.dirname(member.name)
@@ -198,7 +196,7 @@ class DevelTree:
         self.add(None, member)
 
     def finish(self) -> None:
-        """Make what had to wait for other files. Raises `DevelError` when links of the tree lead nowhere."""
+        """Create the links that depend on other files. Raises `DevelError` if links in the tree are broken."""
         self._missing += make_links(list(self._waiting.items()), self._own_target, self._modes)
         absent = [name for name in self.packages if not is_there(self._place.site / name / "__init__.py")]
         if absent:
@@ -208,12 +206,12 @@ class DevelTree:
             what = f"{first}, which" if count == 1 else f"{count} files, such as {first}, which"
             msg = (
                 f"The ROCm development files link to {what} installed packages lack. "
-                f"All packages must be of version {_build_info.VERSION}; reinstall them together."
+                f"All packages must have version {_build_info.VERSION}; reinstall them together."
             )
             raise DevelError(msg)
 
     def _own_target(self, target: str) -> Path:
-        """Return where a path in site-packages is now: the tree does not have its name yet."""
+        """Return the current location of a path in site-packages, because the tree isn't renamed yet."""
         package, _, rest = target.partition("/")
         return self._place.partial / rest if package == self._place.root.name else self._place.site / target
 
@@ -221,8 +219,8 @@ class DevelTree:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or parts[:1] != [self._place.root.name]:
             raise _unsafe(name, f"is not below {self._place.root.name}/")
-        if any("\ud800" <= letter <= "\udfff" for letter in name):  # bytes that `tarfile` could only take as they are
-            raise _unsafe(name, "is not UTF-8, as RECORD has to list it")
+        if any("\ud800" <= letter <= "\udfff" for letter in name):  # bytes that `tarfile` can't decode
+            raise _unsafe(name, "is not UTF-8, which RECORD requires")
         if self._platform.is_windows:
             path = "/".join(parts)
             fault = self._platform.name_fault(path)
@@ -230,22 +228,22 @@ class DevelTree:
                 raise _unsafe(path, f"can't be made on Windows: {fault}")
             spelling = self._spellings.setdefault(path.lower(), path)
             if spelling != path:
-                raise _unsafe(path, f"is the same as {spelling!r} on Windows, which differs in case alone")
+                raise _unsafe(path, f"is the same as {spelling!r} on Windows: only the case differs")
         return self._place.partial.joinpath(*parts[1:])
 
     def _make_folder(self, path: Path, member: tarfile.TarInfo) -> None:
-        """Make a folder and those above it; a link in place of one must not lead the files elsewhere."""
+        """Create a folder and its parents. A link instead of a folder must not redirect the files."""
         if path in self._folders:
             return
         self._make_folder(path.parent, member)
         if os.path.lexists(path):
-            raise _unsafe(member.name, "lies below something that is not a folder")
+            raise _unsafe(member.name, "is below a path that is not a folder")
         make_folder(path, self._modes)
         self._folders.add(path)
 
     def _add_file(self, path: Path, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
         free = shutil.disk_usage(path.parent).free
-        if member.size > free:  # rather than to fill the disk first
+        if member.size > free:  # fail before the disk is full
             raise OSError(errno.ENOSPC, f"{member.size} bytes to write, {free} free", str(path))
         source = tar.extractfile(member) if tar else None
         with path.open("xb") as file:
@@ -254,9 +252,9 @@ class DevelTree:
                 shutil.copyfileobj(source, file, 1 << 20)
 
     def _add_link(self, path: Path, member: tarfile.TarInfo) -> None:
-        """Make a symlink; for a program of another package a hard link, as it finds its prefix by its own path."""
+        """Create a symlink, or a hard link to a program of another package, which finds its prefix by its own path."""
         folder = posixpath.join(self._place.root.name, path.parent.relative_to(self._place.partial).as_posix())
-        # The path below site-packages that a link in ``folder``, which is below it, leads to.
+        # The target of a link in ``folder``, relative to site-packages. ``folder`` is in site-packages.
         target = posixpath.normpath(posixpath.join(folder, member.linkname))
         if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
             raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
@@ -279,7 +277,7 @@ class DevelTree:
 
 
 def _is_program(path: Path) -> bool:
-    """Return whether a file is a program or a script: executable, not named as a library, ELF or ``#!``."""
+    """Return whether a file is an executable ELF file or script without the name of a library."""
     if not path.is_file() or not os.access(path, os.X_OK) or ".so" in path.suffixes:
         return False
     with path.open("rb") as file:

@@ -1,8 +1,8 @@
-"""Links of the development tree to files of other packages, and which it has of device packages.
+"""Links from the development tree to files of other packages, and notes about the links to device packages.
 
-Links to device packages are hard links: what opens a library or program by its path in the tree looks for its kernels
-beside that, and some of it doesn't follow symlinks. Across file systems, and where there are no hard links, they are
-symlinks; on Windows, whose users may not make these, copies.
+Links to device packages are hard links. Libraries look for their kernels next to the path in the tree, and some don't
+follow symlinks. Across file systems, and without support for hard links, the links are symlinks. On Windows, where
+users may not create symlinks, they are copies.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     Warn = Callable[[str], None]
 
 NOTES = ".device_links"
-"""In the tree: the folder that notes which paths were linked for which device package."""
+"""The folder in the tree that notes the linked paths of each device package."""
 
 
 def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
-    """Return size and time of the manifest of each installed device package; a change of either is noticed.
+    """Return the size and time of the manifest of each installed device package, to detect changes.
 
-    Raises `OSError` when they can't be listed.
+    Raises `OSError` if the packages can't be listed.
     """
     folder = _manifest_folder(place)
     if folder is None or not is_folder(folder):
@@ -50,16 +50,16 @@ def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
 
 
 def linked_files(place: DevelPlace) -> set[Path]:
-    """Return the links that were made for device packages, and the notes of them; all in the tree."""
+    """Return the links to device packages and the notes about them. All are in the tree."""
     folder = place.root / NOTES
     notes = sorted(folder.iterdir()) if is_folder(folder) else []
     return {*notes, *(place.root / path for note in notes for path in _read_note(note, _ignore))}
 
 
 def absent_links(place: DevelPlace) -> list[str]:
-    """Return which links and notes are gone from the tree since `link_devices` made them. Raises `OSError`.
+    """Return the links and notes that were removed from the tree after `link_devices`. Raises `OSError`.
 
-    None when packages have come or gone since: the next use of the tree makes all that is absent.
+    Return an empty list if the set of packages changed: the next use of the tree then restores all links.
     """
     manifests = device_manifests(place)
     if place.read_state().get("devices") != manifests:
@@ -73,7 +73,7 @@ def absent_links(place: DevelPlace) -> list[str]:
 
 
 def restore_links(place: DevelPlace) -> int:
-    """Make the links and notes that are gone from the tree again, and return how many. Raises `OSError`."""
+    """Restore the removed links and notes, and return their number. Raises `OSError`."""
     absent = absent_links(place)
     if absent:
         with place.locked():
@@ -82,11 +82,11 @@ def restore_links(place: DevelPlace) -> int:
 
 
 def link_devices(place: DevelPlace, *, again: bool = False) -> None:
-    """Make the links agree with the installed device packages; the caller holds the lock.
+    """Update the links for the installed device packages. The caller holds the lock.
 
-    ``again`` does so though no package has come or gone since. The process may be killed at any moment: paths are noted
-    before they are linked, and the state is written last. Paths where the tree has a file of its own are not noted.
-    RECORD accounts for links by the line of the tree's folder: a line of its own would be wrong as soon as the device
+    ``again`` updates them even if the set of packages didn't change. The process may be killed at any moment: paths are
+    noted before they are linked, and the state is written last. Paths where the tree has its own file are not noted.
+    The line of the tree's folder in RECORD covers the links. A separate line would be wrong as soon as the device
     package changes.
     """
     manifests = device_manifests(place)
@@ -97,7 +97,7 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     notes = place.root / NOTES
     if not is_folder(notes):
         make_folder(notes, place.modes)
-    # Remove the links that were noted but are no longer wanted, and the notes of packages that are gone.
+    # Remove noted links that are no longer needed, and the notes of removed packages.
     for note in sorted(path for path in notes.iterdir() if path.suffix == ".json"):
         kept = set(wanted.get(note.stem, ()))
         for path in _read_note(note, warn):
@@ -121,28 +121,30 @@ def _manifest_folder(place: DevelPlace) -> Path | None:
 
 
 def _read_manifest(place: DevelPlace, target: str, tell: Warn) -> list[str]:
-    """Return the paths of a device package's files; none, with a warning, when they don't fit this release."""
+    """Return the paths of a device package's files. If they don't fit this release, warn and return nothing."""
     folder = _manifest_folder(place)
     try:
         version, paths = read_manifest(folder / f"{target}.json") if folder else ("", [])
     except DamagedFileError as e:
         tell(
-            f"{e}. The files of this device package are left out. Reinstall: {reinstallation_hint(f'device-{target}')}"
+            f"{e}. The files of this device package are not linked. "
+            f"Reinstall: {reinstallation_hint(f'device-{target}')}"
         )
         return []
     version = _distribution_version(place, target) or version
     if release_of(version) != release_of(_build_info.VERSION):
         tell(
-            f"the device package for {target} has version {version}, not {_build_info.VERSION}: its files are left out"
+            f"the device package for {target} has version {version}, not {_build_info.VERSION}: "
+            "its files are not linked"
         )
         return []
     return paths
 
 
 def _distribution_version(place: DevelPlace, target: str) -> str:
-    """Return the version of a device package by its metadata; empty when there is none.
+    """Return the version in the metadata of a device package, or an empty string without metadata.
 
-    It comes before what the manifest says, which scripts that promote release candidates leave as it was.
+    The metadata overrides the manifest, because scripts that promote release candidates don't change the manifest.
     """
     device = describe_package("device", target)
     found = Distribution.discover(name=device.dist, path=[str(place.site)]) if device else ()
@@ -155,29 +157,29 @@ def _distribution_version(place: DevelPlace, target: str) -> str:
 
 
 def _noted(place: DevelPlace, target: str) -> list[str]:
-    """Return which paths were linked for a target."""
+    """Return the linked paths of a target."""
     note = place.root / NOTES / f"{target}.json"
     return _read_note(note, _ignore) if is_there(note) else []
 
 
 def _read_note(note: Path, tell: Warn) -> list[str]:
-    """Return what was noted; nothing, with a warning, when the note is damaged."""
+    """Return the noted paths. If the note is damaged, warn and return nothing."""
     try:
         return read_note(note)
     except (DamagedFileError, FileNotFoundError) as e:
-        tell(f"{e}. Links into device packages that are gone may stay. Reinstall: {reinstallation_hint('devel')}")
+        tell(f"{e}. Links to removed device packages may remain. Reinstall: {reinstallation_hint('devel')}")
         return []
 
 
 def _write(place: DevelPlace, path: Path, value: object) -> None:
-    """Write JSON so that the file is either the old one or the new one, never a part."""
+    """Write a JSON file atomically."""
     new = path.with_name(f"{path.name}.new")
     write_text(new, json.dumps(value), place.modes)
     this_platform().retry(new.replace, path)
 
 
 def _ignore(text: str) -> None:
-    """Say nothing: `link_devices` has warned before."""
+    """Print nothing, because `link_devices` already printed a warning."""
 
 
 def read_manifest(manifest: Path) -> tuple[str, list[str]]:
@@ -196,11 +198,11 @@ def read_manifest(manifest: Path) -> tuple[str, list[str]]:
 
 
 def read_links(place: DevelPlace) -> dict[str, str]:
-    """Return the paths in the tree of files that other packages have, with the paths of those in site-packages.
+    """Return paths in the tree by the paths of the same files of other packages in site-packages.
 
-    There are none where the archive has symlinks for them. Raises `DevelError` for a damaged manifest.
+    The result is empty if the archive has symlinks instead. Raises `DevelError` if the manifest is damaged.
     """
-    expected = "an object with 'links', paths by paths"
+    expected = "an object whose 'links' maps paths to paths"
     try:
         links = read_field(place.links, read_json(place.links, dict, expected), "links", dict)
         return {_read_path(place.links, path): _read_path(place.links, target) for path, target in links.items()}
@@ -217,9 +219,9 @@ def read_note(note: Path) -> list[str]:
 
 
 def _read_path(file: Path, path: Any) -> str:
-    """Return a path that stays inside, and that a file can have. Raises `DamagedFileError` for any other."""
+    """Return a valid path inside the tree. Raises `DamagedFileError` for any other path."""
     if not isinstance(path, str) or not _is_inside(path) or this_platform().name_fault(path):
-        raise DamagedFileError(file, f"has the path {path!a}", "paths relative to the tree, which stay inside it")
+        raise DamagedFileError(file, f"has the path {path!a}", "relative paths that stay inside the tree")
     return posixpath.normpath(path)
 
 
@@ -229,9 +231,9 @@ def _is_inside(path: str) -> bool:
 
 
 def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
-    """Link a file of a device package into the tree unless `lacks_link` says no. Raises `OSError`.
+    """Link a file of a device package into the tree if `lacks_link` returns true. Raises `OSError`.
 
-    ``noted`` are the paths that were linked before, or are to be.
+    ``noted`` are the paths that are already linked or that will be.
     """
     if not lacks_link(place, path, noted):
         return
@@ -239,10 +241,10 @@ def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
     if not link.parent.is_dir():
         make_folder(link.parent, place.modes)
     with suppress(FileNotFoundError):
-        link.unlink()  # what an earlier package had there
+        link.unlink()  # the file of an earlier package
     try:
         give_name(file, link)
-    except OSError as e:  # another file system, or one without hard links
+    except OSError as e:  # another file system, or a file system without hard links
         if e.errno in DISK_FAULTS:
             raise
         if this_platform().is_windows:
@@ -252,9 +254,9 @@ def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
 
 
 def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
-    """Return whether a file lacks its link; not when the package lacks it or the tree has its own file there.
+    """Return whether a link is missing. Return false if the package lacks the file or the tree has its own file.
 
-    A link to a file that was replaced since has other content, or another time.
+    A link to a file that was replaced has different content or a different time.
     """
     link, file = _link_and_file(place, path)
     if not is_file(file) or is_folder(link):
@@ -265,13 +267,13 @@ def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
 
 
 def is_free(place: DevelPlace, path: str) -> bool:
-    """Return whether the tree has nothing of its own at a path: nothing at all, or the link already."""
+    """Return whether the tree has no file of its own at a path: either nothing, or the link."""
     link, file = _link_and_file(place, path)
     return not os.path.lexists(link) or (is_there(link) and is_there(file) and link.samefile(file))
 
 
 def _is_as(link: Path, file: Path) -> bool:
-    """Return whether a link leads to a file; also to a copy of it, which image layers make of hard links."""
+    """Return whether a link leads to a file or to a copy of it. Image layers turn hard links into copies."""
     if not is_there(link):
         return False
     there, here = link.stat(), file.stat()
@@ -279,7 +281,7 @@ def _is_as(link: Path, file: Path) -> bool:
 
 
 def unlink_file(place: DevelPlace, path: str) -> None:
-    """Remove the link of a file of a device package, and the folders that it leaves empty. Raises `OSError`."""
+    """Remove the link to a file of a device package, and folders that become empty. Raises `OSError`."""
     link = place.root / path
     if not os.path.lexists(link) or (link.is_symlink() and str(link.readlink()) != _link_text(path)):
         return
@@ -302,10 +304,10 @@ def _device_module() -> str:
 
 
 def give_name(source: Path, path: Path) -> None:
-    """Give a file a second name. Raises `OSError`.
+    """Create a hard link, with retries. Raises `OSError`.
 
-    What is refused once may be allowed at once after: a server that looks at renewed credentials, a file that a virus
-    scanner had open. What would stand in for the hard link stays.
+    A second attempt may succeed: a server may have checked renewed credentials, or a virus scanner may have had the
+    file open. A copy or symlink instead of the hard link would be permanent.
     """
     try:
         os.link(source, path)
@@ -314,24 +316,24 @@ def give_name(source: Path, path: Path) -> None:
 
 
 def link_hard(source: Path, path: Path) -> None:
-    """Give a file a second name; where the file system can't, copy it. Raises `OSError`."""
+    """Create a hard link to a file, or copy the file if the file system has no hard links. Raises `OSError`."""
     try:
         give_name(source.resolve(), path)
-    except OSError as e:  # another file system, or one without hard links
+    except OSError as e:  # another file system, or a file system without hard links
         if e.errno in DISK_FAULTS:
             raise
         shutil.copy2(source, path)
 
 
 def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -> list[str]:
-    """Make each link, a path and its target, of the file or folder that ``locate`` has for the target.
+    """Create each link, given as path and target. ``locate`` returns the file or folder of a target.
 
-    A link may lead to another, or through one to a folder. Return the targets that are not there.
+    A link may lead to another link, or through a link to a folder. Return the missing targets.
     """
     waiting = links
     while waiting:
         left = [link for link in waiting if not _link_file(locate(link[1]), link[0])]
-        if len(left) == len(waiting):  # then all files are there that folders may hold
+        if len(left) == len(waiting):  # now all files exist that folders may contain
             left = [link for link in waiting if not _link_folder(locate(link[1]), link[0], modes)]
         if len(left) == len(waiting):
             break

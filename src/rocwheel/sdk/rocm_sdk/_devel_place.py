@@ -1,6 +1,6 @@
-"""Where the parts of an installed rocm-sdk-devel are, and with which permissions more is made there.
+"""The locations of the parts of an installed rocm-sdk-devel, and the permissions for new files.
 
-Whoever may use the packages may use what is made next to them, whatever the umask.
+Anyone who may use the packages may use the new files next to them, regardless of the umask.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DISK_FAULTS = (errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.EROFS)
-"""Why no link of any kind can be made; for other reasons, a symlink or a copy may do in place of a hard link."""
+"""Errors that prevent any kind of link. For other errors, a symlink or a copy may replace a hard link."""
 
 STATE = ".expanded.json"
-"""In the tree: the file that says what it was made from. Its presence means that the tree is whole."""
+"""The state file of the tree, which describes its archive. If the file exists, the tree is complete."""
 
 LINKS = "_links.json"
-"""Beside an archive without symlinks: what the tree has of other packages."""
+"""The manifest next to an archive without symlinks: files of other packages in the tree."""
 
 ARCHIVES = ("_devel.tar", "_devel.tar.xz", "_devel.tar.zst")
 
 
 class DevelError(RuntimeError):
-    """The development files are installed but can't be used; the text says why and what to do."""
+    """The development files are installed but unusable. The text says why and what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(this_platform().plain(text))
@@ -45,17 +45,17 @@ class Modes(NamedTuple):
     """Permission bits by kind of file."""
 
     folder: int
-    """With the bit that passes the group on to what is made inside."""
+    """The permissions of folders, with the bit that makes new files inherit the group."""
 
     program: int
     file: int
 
 
 class DevelPlace(NamedTuple):
-    """Where the parts of an installed rocm-sdk-devel are, by paths of any length."""
+    """The locations of the parts of an installed rocm-sdk-devel, as paths of any length."""
 
     package: Path
-    """``rocm_sdk_devel``, with the archive until it is expanded."""
+    """``rocm_sdk_devel``, which contains the archive until the expansion."""
 
     root: Path
     """``_rocm_sdk_devel``, the tree."""
@@ -67,36 +67,36 @@ class DevelPlace(NamedTuple):
 
     @property
     def partial(self) -> Path:
-        """The tree while it is being made, below the package's folder: RECORD lists that meanwhile."""
+        """The unfinished tree in the package's folder, which RECORD lists during the expansion."""
         return self.package / ".tree"
 
     @property
     def scratch(self) -> Path:
-        """Says that the last RECORD is yet to be written; that takes its place, then its name."""
+        """A marker that the final RECORD isn't written yet. The final RECORD is written to this file, then renamed."""
         return self.package / "_record.scratch"
 
     @property
     def archive(self) -> Path | None:
-        """The archive, None once it is expanded. Raises `OSError` where that can't be told, as `is_unfinished` does."""
+        """The archive, or `None` after the expansion. This property and `is_unfinished` raise `OSError`."""
         paths = (self.package / name for name in ARCHIVES)
         return next((path for path in paths if is_there(path)), None)
 
     def read_state(self) -> dict[str, object]:
-        """Return what the tree was made from, empty when there is no whole tree, or one that a stranger put there.
+        """Return the state of the tree. The state is empty if the tree is incomplete or from an untrusted user.
 
-        Raises `DevelError` when this user may not read it, or the disk fails.
+        Raises `DevelError` if the current user may not read the state, or if the disk fails.
         """
         try:
             if not this_platform().may_trust(self.root, self.package):
                 return {}
             state = json.loads(read_regular(self.root / STATE))
         except PermissionError as e:
-            msg = f"{e.filename}: this user may not read it. {opening_hint(self.root)}"
+            msg = f"{e.filename}: the current user may not read this file. {opening_hint(self.root)}"
             raise DevelError(msg) from e
         except OSError as e:
             if isinstance(e, NotAFileError) or e.errno in NOWHERE:
                 return {}
-            msg = f"{self.root / STATE}: can't be read ({e.strerror}). Check its disk, and try again."
+            msg = f"{self.root / STATE}: can't be read ({e.strerror}). Check the disk, and try again."
             raise DevelError(msg) from e
         except (ValueError, RecursionError):
             return {}
@@ -104,29 +104,29 @@ class DevelPlace(NamedTuple):
 
     @property
     def links(self) -> Path:
-        """The manifest of what the tree has of other packages, of archives without symlinks; see `read_links`."""
+        """The manifest that replaces symlinks in the archive; see `read_links`."""
         return self.package / LINKS
 
     @property
     def modes(self) -> Modes:
-        """The permissions for what is made beside the package: those of its folder, which an installer made."""
+        """The permissions for new files next to the package: those of its folder, which an installer created."""
         mode = stat.S_IMODE(self.package.stat().st_mode) | stat.S_IRWXU
         return Modes(mode & 0o2777, mode & 0o777, mode & 0o666)
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the archive is to be expanded, or a killed process was about to write the last RECORD."""
+        """Whether the archive must be expanded, or a killed process didn't write the final RECORD."""
         return self.archive is not None or is_there(self.scratch)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the tree: a file that is installed with it, so that no lock file is left behind."""
+        """Hold the lock of the tree. The lock is an installed file, so no lock file remains after an uninstall."""
         with (self.package / "__init__.py").open("r+b") as file, this_platform().locked(file):
             yield
 
 
 def find_place() -> DevelPlace:
-    """Return where rocm-sdk-devel is. Raises `ModuleNotFoundError` with the command that installs it."""
+    """Return the location of rocm-sdk-devel. Raises `ModuleNotFoundError` with the command that installs it."""
     package = describe_package("devel")
     module = find_module(package.module) if package else None
     if package is None or module is None:
@@ -137,7 +137,7 @@ def find_place() -> DevelPlace:
 
 
 def missing_packages_text(modules: list[str]) -> str:
-    """Return the message for packages that the tree links to but that aren't installed, given their folders."""
+    """Return the message for missing packages that the tree links to, given their folders."""
     starts = {logical: names["platform_module"].partition("{")[0] for logical, names in _build_info.PACKAGES.items()}
     logical = [
         name
@@ -151,7 +151,7 @@ def missing_packages_text(modules: list[str]) -> str:
 
 
 def make_folder(path: Path, modes: Modes) -> None:
-    """Make a folder, and those above it that don't exist."""
+    """Create a folder and its missing parents."""
     if not path.parent.is_dir():
         make_folder(path.parent, modes)
     path.mkdir()
@@ -159,7 +159,7 @@ def make_folder(path: Path, modes: Modes) -> None:
 
 
 def write_text(path: Path, text: str, modes: Modes) -> None:
-    """Write a file anew with the permissions that ``modes`` has for files; a link in its place isn't followed."""
+    """Rewrite a file with the file permissions in ``modes``, without following a link at its path."""
     path.unlink(missing_ok=True)
     with path.open("x", encoding="utf-8") as file:
         this_platform().set_file_mode(file, modes.file)

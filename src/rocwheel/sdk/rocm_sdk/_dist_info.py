@@ -1,4 +1,4 @@
-"""Facts about this release, by the names that frameworks already use."""
+"""Facts about this release, under the names that frameworks use."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ __all__ = [
 
 __version__ = _build_info.VERSION
 PY_PACKAGE_SUFFIX_NONCE = _build_info.MODULE_SUFFIX
-"""What the names of the folders with files end with, so that several builds fit one environment; mostly empty."""
+"""The suffix of the folder names, which lets an environment contain several builds. Usually empty."""
 
 CACHED_TARGET_FAMILY: str | None = None
-"""The outcome of `determine_target_family`; scripts set it, or set it to None to have the family determined again."""
+"""The cached result of `determine_target_family`. Scripts may set a family, or `None` to clear the cache."""
 
 DEFAULT_TARGET_FAMILY = _build_info.DEFAULT_FAMILY
 AVAILABLE_TARGET_FAMILIES = list(_build_info.FAMILIES)
@@ -56,13 +56,13 @@ class PackageEntry(NamedTuple):
 
     logical_name: str
     dist_package_template: str
-    """Name of the distribution, with ``{target_family}`` where each family has one of its own."""
+    """Name of the distribution, with ``{target_family}`` if each family has its own."""
     pure_py_package_name: str
-    """Import name of its Python code, with ``{target_family}`` likewise; empty for device packages."""
+    """Import name of its Python code, also with ``{target_family}``. Empty for device packages."""
 
     @property
     def is_target_specific(self) -> bool:
-        """Whether each target family has a package of its own."""
+        """Whether each target family has its own package."""
         return "{target_family}" in self.dist_package_template
 
     @property
@@ -71,11 +71,11 @@ class PackageEntry(NamedTuple):
         return self.logical_name in {"meta", "core"}
 
     def get_dist_package_name(self, target_family: str | None = None) -> str:
-        """Return the name of the distribution. Raises `ValueError` when it depends on a family and none is given."""
+        """Return the name of the distribution. Raises `ValueError` if the name depends on a missing family."""
         return self._describe(target_family)[0]
 
     def get_dist_package_require(self, target_family: str | None = None) -> str:
-        """Return the requirement on exactly this release's distribution."""
+        """Return a requirement that pins the distribution of this release."""
         return f"{self.get_dist_package_name(target_family)}=={__version__}"
 
     def get_py_package_name(self, target_family: str | None = None) -> str:
@@ -83,11 +83,11 @@ class PackageEntry(NamedTuple):
         return self._describe(target_family)[1]
 
     def get_py_package(self, target_family: str | None = None) -> ModuleSpec | None:
-        """Return the import spec of that folder, None when the package isn't installed."""
+        """Return the import spec of that folder, or `None` if the package isn't installed."""
         return find_trusted(self.get_py_package_name(target_family)) if self.has_py_package(target_family) else None
 
     def has_py_package(self, target_family: str | None = None) -> bool:
-        """Return whether the package is installed; device packages have their files in the folder of the libraries."""
+        """Return whether the package is installed. Device packages put their files into the folder of the libraries."""
         name = self.get_py_package_name(target_family)
         if self.logical_name == "device":
             return target_family in installed_devices()
@@ -108,13 +108,13 @@ class LibraryEntry(NamedTuple):
     package: PackageEntry
     so_pattern: str
     dll_pattern: str
-    """The name of the DLL; empty where the packages are for Linux."""
+    """The name of the DLL. Empty in packages for Linux."""
     posix_relpath: str
     optional: bool
 
     @property
     def windows_relpath(self) -> str:
-        """Where scripts for Windows look."""
+        """The folder where scripts for Windows look."""
         return "bin"
 
 
@@ -123,7 +123,7 @@ def _template(name: str) -> str:
 
 
 def _patterns(info: _build_info.LibraryInfo) -> tuple[str, str]:
-    """Return the pattern of a library for Linux and that for Windows; one of them is empty."""
+    """Return the patterns of a library for Linux and for Windows. One of them is empty."""
     is_dll = info["pattern"].endswith(".dll")
     return ("", info["pattern"]) if is_dll else (info["pattern"], "")
 
@@ -140,10 +140,11 @@ ALL_LIBRARIES = {
 
 
 def determine_target_family() -> str:
-    """Return the family to use: ``ROCM_SDK_TARGET_FAMILY``, else the GPU's, else one installed, else the release's.
+    """Return the family to use.
 
-    Of several installed it is the one that was chosen when ``rocm`` was installed, of the release's the default or the
-    first. Raises `ValueError` for a choice that isn't available, and when the release has no families at all.
+    The first source with a family decides: ``ROCM_SDK_TARGET_FAMILY``, the GPU, the installed packages, the release.
+    With several installed families, use the family chosen when ``rocm`` was installed. Of the release's families, use
+    the default or the first. Raises `ValueError` if the choice isn't available, or if the release has no families.
     """
     global CACHED_TARGET_FAMILY  # noqa: PLW0603 (scripts read and set it)
     if CACHED_TARGET_FAMILY is None:
@@ -164,14 +165,14 @@ def _find_family() -> str:
 
 
 def discover_current_target_family() -> str | None:
-    """Return the family of the first GPU that has one, None when no GPU has."""
+    """Return the family of the first GPU with a family, or `None` if no GPU has one."""
     system = System()
     families = (family_serving(gpu.target, system.platform) for gpu in detect_gpus(system))
     return next((family for family in families if family), None)
 
 
 def get_target_family_platform_marker(target_family: str) -> str:
-    """Return the environment marker of a family that only some platforms have, empty for any other."""
+    """Return the environment marker of a family that only some platforms have, or an empty string."""
     everywhere = {platform for family in _build_info.FAMILIES.values() for platform in family["platforms"]}
     platforms = _build_info.FAMILIES[target_family]["platforms"]
     if set(platforms) == everywhere:
@@ -180,7 +181,7 @@ def get_target_family_platform_marker(target_family: str) -> str:
 
 
 def build_per_target_extras() -> dict[str, list[str]]:
-    """Return the extras that name a family or all of them, with their requirements."""
+    """Return the extras for each family and for all families, with their requirements."""
     return {
         extra: [f"{requirement}; {marker}" if marker else requirement for requirement, marker in pairs]
         for extra, pairs in _build_info.EXTRAS.items()

@@ -1,4 +1,4 @@
-"""Finds installed distributions by their metadata, and where they came from."""
+"""Finds installed distributions and their origins in the metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def find_distribution(name: str) -> Distribution:
-    """Return the distribution of a name. Raises `PackageNotFoundError` when it isn't installed."""
+    """Return the distribution with a name. Raises `PackageNotFoundError` if it isn't installed."""
     found = next(iter(distributions(name=name, path=trusted_entries())), None)
     if found is None:
         raise PackageNotFoundError(name)
@@ -30,16 +30,17 @@ def list_distributions() -> list[Distribution]:
 
 
 def name_origin() -> str:
-    """Return the option of pip for the folder of the file that ``rocm`` or the core is from; empty when there is none.
+    """Return pip's option for the folder of the file that ``rocm`` or the core came from, or an empty string.
 
-    Installers don't note which index a package is from. A file they do: the others are looked for in its folder.
+    Installers record the file that a package came from, but not the index. The other packages are probably in the
+    folder of that file.
     """
     folder = next(filter(None, map(_folder_of_file, ("meta", "core"))), "")
     return f"--find-links {shlex.quote(folder)}" if folder else ""
 
 
 def _folder_of_file(logical: str) -> str:
-    """Return the folder of the file that a package was installed from; empty when it wasn't, or the folder is gone.
+    """Return the folder of the file that a package was installed from, or an empty string without such a folder.
 
     direct_url.json: https://packaging.python.org/specifications/direct-url/.
     """
@@ -50,6 +51,6 @@ def _folder_of_file(logical: str) -> str:
         folder = os.path.dirname(unquote(parts.path))  # noqa: PTH120 (of a URL)
         is_file = parts.scheme == "file" and parts.path.startswith("/") and "archive_info" in noted
     except (PackageNotFoundError, LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError):
-        # The note is absent or damaged.
+        # The file is missing or damaged.
         return ""
     return folder if is_file and os.path.isdir(folder) else ""  # noqa: PTH112

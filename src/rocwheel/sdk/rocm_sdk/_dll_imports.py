@@ -1,4 +1,4 @@
-"""Reads which DLLs a DLL or program of 64-bit Windows needs as it is loaded ("PE Format", section ".idata")."""
+"""Reads the DLLs that a DLL or program of 64-bit Windows imports ("PE Format", section ".idata")."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from typing import IO
 
 MOST = 4096
-"""Sections, and DLLs that are needed, at most; damaged tables may say anything."""
+"""The maximum number of sections and of imported DLLs. Damaged tables can contain any number."""
 
 LONGEST_NAME = 512
 
 
 class DamagedDllError(ValueError):
-    """A file isn't a DLL or program of 64-bit Windows; the text says what was found."""
+    """A file isn't a DLL or program of 64-bit Windows. The text describes the file."""
 
 
 def read_imports(path: Path) -> list[str]:
-    """Return the names of the DLLs that are loaded with a file, in the table's order.
+    """Return the names of the DLLs that are loaded with a file, in the order of the import table.
 
-    Windows skips a DLL of which the file takes no function. DLLs whose loading is put off until one of their functions
-    is called are not among the names. Raises `DamagedDllError`, and `OSError` when the file can't be read.
+    Windows skips a DLL if the file imports no function from it. The result has no delay-loaded DLLs. Raises
+    `DamagedDllError`, and `OSError` if the file can't be read.
     """
     with open_regular(path) as file:
         return _Reader(file).imports()
@@ -38,7 +38,7 @@ class _Reader:
 
     def imports(self) -> list[str]:
         if self._read(0, 2) != b"MZ":
-            msg = "it does not begin as a program of Windows"
+            msg = "it does not begin like a Windows program"
             raise DamagedDllError(msg)
         header = self._number(60)
         if self._read(header, 4) != b"PE\0\0":
@@ -47,7 +47,7 @@ class _Reader:
         machine, sections = struct.unpack("<HH", self._read(header + 4, 4))
         (size,) = struct.unpack("<H", self._read(header + 20, 2))
         if machine != 0x8664 or self._read(header + 24, 2) != b"\x0b\x02":
-            msg = f"it is for another machine than x86-64 (its number is {machine:#x})"
+            msg = f"it is for machine type {machine:#x}, not x86-64"
             raise DamagedDllError(msg)
         self._read_sections(header + 24 + size, sections)
         has_table = self._number(header + 24 + 108) > 1
@@ -72,17 +72,17 @@ class _Reader:
             self._file.seek(self._offset(address))
             name, end, _ = self._file.read(LONGEST_NAME).partition(b"\0")
             if not end:
-                msg = "the name of a DLL that it needs has no end"
+                msg = "the name of an imported DLL is not terminated"
                 raise DamagedDllError(msg)
             names.append(name.decode("ascii", "backslashreplace"))
-        msg = f"it needs more than {MOST} DLLs"
+        msg = f"it imports more than {MOST} DLLs"
         raise DamagedDllError(msg)
 
     def _offset(self, address: int) -> int:
         for start, size, offset in self._sections:
             if start <= address < start + size:
                 return address - start + offset
-        msg = f"its tables lead to {address:#x}, which is in no section"
+        msg = f"its tables refer to address {address:#x}, which is not in any section"
         raise DamagedDllError(msg)
 
     def _number(self, offset: int) -> int:

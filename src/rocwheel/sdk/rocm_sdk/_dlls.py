@@ -1,7 +1,7 @@
-"""Loads DLLs of the packages on Windows, and says which is missing when one can't be loaded.
+"""Loads DLLs of the packages on Windows, and reports missing DLLs.
 
-Windows takes a DLL that a process has for every later one of that file name. So the order decides: what is loaded first
-by its path is not looked for in System32, where the graphics driver may have another of the name.
+If a process has loaded a DLL, Windows uses it for every later request for that file name. So the order matters: Windows
+doesn't search System32 for a DLL that is already loaded. The graphics driver may have another DLL with the same name.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from ._platform import Windows, WindowsCalls
 
 _FOLDERS: dict[str, object] = {}
-"""Handles of the folders that DLLs are looked for in, by their paths."""
+"""Handles of the added DLL search folders, by path."""
 
 
 def preload_dlls(shortnames: Iterable[str], platform: Windows) -> None:
-    """Load public libraries and before them those that they need; each is loaded once.
+    """Load each public library once, after the libraries that it needs.
 
-    Raises what `locate_libraries` raises, and `DllError`.
+    Raises the errors of `locate_libraries`, and `DllError`.
     """
     add_folders(platform)
     for name, path in locate_libraries(load_order(shortnames)):
@@ -43,21 +43,21 @@ def preload_dlls(shortnames: Iterable[str], platform: Windows) -> None:
 
 
 def load_order(shortnames: Iterable[str]) -> list[str]:
-    """Return the short names of some libraries and of all that they need, each after what it needs itself."""
+    """Return the short names of libraries and their dependencies, dependencies first."""
     rows = _build_info.LIBRARIES
     order = (needed for name in shortnames for needed in (*(rows[name].get("needs", []) if name in rows else []), name))
     return list(dict.fromkeys(order))
 
 
 def add_folders(platform: Windows) -> None:
-    """Have what is loaded from now on find the DLLs of the packages that are installed; each folder is added once."""
+    """Add the DLL folders of the installed packages to the search path, each folder once."""
     for path in search_folders():
         if path not in _FOLDERS:
             _FOLDERS[path] = platform.calls.add_dll_directory(path)
 
 
 def search_folders() -> list[str]:
-    """Return the folders of DLLs of the packages that are installed; those of device packages are in the libraries'."""
+    """Return the DLL folders of the installed packages. DLLs of device packages are in the libraries' folder."""
     places = dict.fromkeys((info["package"], info["directory"]) for info in _build_info.LIBRARIES.values())
     roots = {package: find_root(package) for package, _ in places}
     paths = [root / folder for package, folder in places if (root := roots[package])]
@@ -65,7 +65,7 @@ def search_folders() -> list[str]:
 
 
 class DllError(OSError):
-    """A DLL can't be loaded; the text says which, what is missing, and what to do."""
+    """A DLL can't be loaded. The text names the DLL, the missing files, and a remedy."""
 
 
 def load_dll(path: Path, platform: Windows) -> ctypes.CDLL:
@@ -74,7 +74,7 @@ def load_dll(path: Path, platform: Windows) -> ctypes.CDLL:
     if there and not _is_same(path, Path(there)):
         msg = (
             f"{path.name} was loaded from {there} before rocm_sdk could load {path}, "
-            "and DLLs that need it get the former. Call rocm_sdk.initialize_process or preload_libraries first."
+            "and DLLs that need it use the first copy. Call rocm_sdk.initialize_process or preload_libraries first."
         )
         warnings.warn(msg, RuntimeWarning, stacklevel=4)
     try:
@@ -91,42 +91,42 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 LONGEST_PATH = 259
-"""Characters of a path that the loader of Windows takes."""
+"""The maximum length of a path that the Windows loader accepts."""
 
 VIRTUAL = ("api-ms-win-", "ext-ms-")
-"""What the names of API sets begin with, which are no files ("Windows API sets")."""
+"""Prefixes of API sets, which aren't files ("Windows API sets")."""
 
 RUNTIME = re.compile(r"(msvcp|vcruntime|concrt|vccorlib|vcomp)\d+.*\.dll", re.IGNORECASE)
 """DLLs of the Microsoft Visual C++ Redistributable."""
 
 
 class MissingDll(NamedTuple):
-    """A DLL that is nowhere, or that can't be read."""
+    """A DLL that is missing or can't be read."""
 
     name: str
     needed_by: str
-    """File name of the DLL that needs it; empty for the one that was to be loaded."""
+    """File name of the DLL that imports it. Empty for the DLL that the caller loads."""
 
     fault: str = ""
-    """What is wrong with it, where it is there."""
+    """The fault of a DLL that exists."""
 
 
 def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: WindowsCalls) -> str:
-    """Return why a DLL can't be loaded: which DLL is missing, who needs it, where it was looked for, what to do."""
+    """Return why a DLL can't be loaded: the missing DLL, the DLL that needs it, the searched folders, the remedy."""
     start = f"{path} can't be loaded"
     if len(str(path)) > LONGEST_PATH:
         found = f"its path has {len(str(path))} characters, and Windows loads DLLs from paths of {LONGEST_PATH}"
         return f"{start}: {found}. Install into an environment in a folder with a shorter path."
     searched, missing = missing_of(path, folders, calls)
     if not missing:
-        hint = "A DLL that it needs may be one of another version" if getattr(error, "winerror", 0) == 127 else ""
+        hint = "A DLL that it needs may have another version" if getattr(error, "winerror", 0) == 127 else ""
         return f"{start}: {error}{f'. {hint}.' if hint else ''}"
     faults = "; ".join(describe_missing(one, searched) for one in missing)
     return f"{start}: {faults}. {_remedies_of(missing)}"
 
 
 def missing_of(path: Path, folders: Sequence[str], calls: WindowsCalls) -> tuple[list[str], list[MissingDll]]:
-    """Return where Windows looks for what a DLL needs, given the folders that were added, and what it doesn't find."""
+    """Return the folders that Windows searches for a DLL's imports, and the DLLs that are missing there."""
     system = calls.system_folder()
     others = dict.fromkeys((str(path.parent), calls.program_folder(), *folders))
     searched = [*(folder for folder in others if folder != system), system]  # in Windows' order
@@ -134,9 +134,9 @@ def missing_of(path: Path, folders: Sequence[str], calls: WindowsCalls) -> tuple
 
 
 def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> Iterator[MissingDll]:
-    """Yield every DLL that a DLL needs, also by way of others, and that is in none of the folders ``searched``.
+    """Yield the direct and indirect imports of a DLL that aren't in the ``searched`` folders.
 
-    What the process has already isn't looked for, and what DLLs of the last folder, the system's, need is its affair.
+    Skip DLLs that the process has loaded, and imports of DLLs in the last folder, which belongs to the system.
     """
     waiting, seen = [(path, "")], {path.name.lower()}
     while waiting:
@@ -159,26 +159,26 @@ def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> I
 
 
 def describe_missing(missing: MissingDll, searched: Sequence[str]) -> str:
-    """Return which DLL is missing, who needs it, and where it was looked for."""
+    """Return text that names a missing DLL, the DLL that needs it, and the searched folders."""
     if missing.fault:
         return f"{missing.name} {missing.fault}"
-    return f"{missing.name}, which {missing.needed_by} needs, is in none of {', '.join(searched)}"
+    return f"{missing.name}, which {missing.needed_by} needs, is not in any of {', '.join(searched)}"
 
 
 def _remedies_of(missing: Sequence[MissingDll]) -> str:
-    """Return what to do about missing DLLs: one command for all that packages have, which is the end of a message."""
+    """Return the remedy for missing DLLs. One command for the DLLs in packages ends the message."""
     packaged = [one for one in missing if _package_of(one.name)]
     sentences = dict.fromkeys(f"{remedy_of(one)}." for one in missing if one not in packaged)
     return " ".join([*sentences, *([_command_for(packaged)] if packaged else [])])
 
 
 def remedy_of(missing: MissingDll) -> str:
-    """Return what to do about a missing DLL."""
+    """Return the remedy for a missing DLL."""
     if _package_of(missing.name):
         return _command_for([missing])
     if RUNTIME.fullmatch(missing.name):
         return "Install the Microsoft Visual C++ Redistributable for x64"
-    return f"{missing.name} is in no package of ROCm: install what brings it, or repair Windows"
+    return f"No ROCm package contains {missing.name}: install the software that provides it, or repair Windows"
 
 
 def _command_for(missing: Sequence[MissingDll]) -> str:
@@ -194,7 +194,7 @@ def _package_of(name: str) -> str | None:
 
 
 LOADED = "loaded"
-"""What the process prints once a DLL is loaded: a DLL may also end its process, with any exit code."""
+"""The child prints this text after it loads a DLL. A DLL may also end its process, with any exit code."""
 
 PROGRAM = """\
 import sys
@@ -205,7 +205,7 @@ load_alone(sys.argv[1])
 
 
 def is_native_dll(path: Path) -> bool:
-    """Return whether a file is a DLL that this machine can load, and not data of that name."""
+    """Return whether a file is a DLL that this machine can load, and not a data file with such a name."""
     try:
         read_imports(path)
     except (DamagedDllError, OSError):
@@ -214,25 +214,25 @@ def is_native_dll(path: Path) -> bool:
 
 
 def check_dll(path: Path, time_limit: float) -> str:
-    """Load a DLL; return what went wrong, empty when it was loaded."""
+    """Load a DLL, and return the error, or an empty string on success."""
     import subprocess  # noqa: PLC0415 (slow to import, and for self tests alone)
 
     site = Path(__file__).parents[1]
     command = [sys.executable, "-c", PROGRAM.format(site=str(site), module=__name__), str(path)]
     try:
-        done = subprocess.run(  # in the packages' folder: ``-c`` has Python look for modules where it is started
+        done = subprocess.run(  # in the packages' folder: ``-c`` searches the working directory
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=time_limit, check=False, cwd=site
         )
     except subprocess.TimeoutExpired:
-        return f"{path} was not loaded within {time_limit:g} seconds"
+        return f"{path} did not load within {time_limit:g} seconds"
     if LOADED in done.stdout.split():
         return ""
-    ended = f"the process ended with exit code {done.returncode & 0xFFFFFFFF:#x} while it was loaded"
+    ended = f"the process ended with exit code {done.returncode & 0xFFFFFFFF:#x} during loading"
     return done.stderr.strip() or ended
 
 
 def load_alone(path: str) -> None:
-    """Load a DLL and say so; end with the reason when it can't be loaded."""
+    """Load a DLL and print a confirmation, or exit with the reason for a failure."""
     platform: Any = this_platform()
     platform.calls.silence_faults()
     add_folders(platform)

@@ -1,4 +1,4 @@
-"""``rocm-sdk doctor``: prints what is wrong and how to repair it, or a report for others to read."""
+"""``rocm-sdk doctor``: prints problems and remedies, or a report for other people."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SCHEMA = "rocm-sdk.doctor/1"
 
 
 def run_doctor(*, require_gpu: bool, deep: bool, as_json: bool, report: bool) -> int:
-    """Print the GPUs and the diagnoses, or a ``report`` that also says what is installed and on what.
+    """Print the GPUs and the diagnoses, or a ``report`` that also describes the installation and the system.
 
     ``deep`` reads every file of the packages.
-    Return 1 when a diagnosis is an error, or when a required GPU is absent, else 0.
+    Return 1 if a diagnosis is an error or a required GPU is absent, and 0 otherwise.
     """
     system = System()
     gpus, diagnoses = diagnose(system, require_gpu=require_gpu, deep=deep)
@@ -37,7 +37,7 @@ def run_doctor(*, require_gpu: bool, deep: bool, as_json: bool, report: bool) ->
         text = json.dumps(document, indent=2) + "\n"
     else:
         text = report_text(document) if report else _as_text(gpus, diagnoses, deep)
-    # A path may hold bytes that are not text.
+    # A path may contain bytes that are not text.
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     return int(any(diagnosis.level == ERROR for diagnosis in diagnoses))
@@ -47,18 +47,18 @@ def _as_text(gpus: list[Gpu], diagnoses: list[Diagnosis], deep: bool) -> str:
     lines = [f"GPUs: {', '.join(gpu.target for gpu in gpus)}"] if gpus else []
     lines += map(str, diagnoses)
     if all(diagnosis.level == NOTE for diagnosis in diagnoses):
-        unread = "" if deep else " The contents of files were not read; --deep reads them."
+        unread = "" if deep else " Use --deep to check the contents of files, too."
         lines.append(f"Nothing is wrong.{unread}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
-    """Return the GPUs, and what is wrong or worth knowing about them, the packages and what else may be loaded.
+    """Return the GPUs, and diagnoses about the GPUs, the packages, and other ROCm installations.
 
     ``deep`` reads every file of the packages.
     """
     gpus, access = survey_access(system, require_gpu=require_gpu)
-    if foreign := check_system(system):  # nothing else matters on this system
+    if foreign := check_system(system):  # other checks don't matter on this system
         return gpus, [*foreign, *check_files(deep=deep)]
     others = [*check_library_path(system), *check_other_rocm(system)]
     own = [*access, *check_files(deep=deep), *_check_packages(system, gpus, deep=deep)]
@@ -68,7 +68,7 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
 def _check_packages(system: System, gpus: list[Gpu], *, deep: bool) -> list[Diagnosis]:
     if find_root("core") is None:
         if any(extra == "core" for _, extra, _ in installed_packages()):
-            return []  # but without its files, which has been said
+            return []  # the package has no files, which another check reports
         return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
     platform = this_platform()
     dlls = check_dlls(system, platform) if platform.is_windows else []

@@ -1,4 +1,4 @@
-"""Checks that the packages, and wheels of others, carry code for the GPUs that programs see."""
+"""Checks that the packages and other wheels have code for the visible GPUs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
-    """Return what is wrong with the code for each target among the GPUs.
+    """Return diagnoses about the device code for the targets of the GPUs.
 
-    A lack is an error. For integrated GPUs it is a warning, or a note when there is another GPU, as it hinders nobody.
-    Libraries that carry the code for all GPUs need no package for a GPU. Where they keep some code beside packages with
-    whole libraries, the lack of one is a warning for GPUs that run it.
+    Missing code is an error. For integrated GPUs, it is a warning, or a note if there is another GPU.
+    Libraries that contain the code for all GPUs need no package for a GPU. If the common libraries keep some code and
+    device packages have whole libraries, a missing package is a warning for GPUs that run the common code.
     """
     if not _build_info.FAMILIES:
         return []
@@ -42,17 +42,17 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
 
 
 def needs_device_code() -> bool:
-    """Return whether libraries are installed whose code for GPUs comes in packages of a family or a target."""
+    """Return whether the installed libraries need device code from packages for a family or a target."""
     if _build_info.LAYOUT == "neutral":
         return "device" in _build_info.PACKAGES and find_root("libraries") is not None
     return bool(installed_families())
 
 
 def lack_levels(system: System, gpus: list[Gpu]) -> dict[str, str]:
-    """Return how bad a lack of code is for each target among the GPUs that programs see."""
+    """Return the level of missing code for each target of the visible GPUs."""
     visible = visible_gpus(system, gpus)
     kinds: dict[str, bool] = {}
-    for gpu in visible.values():  # a target counts as integrated only when all its GPUs are
+    for gpu in visible.values():  # a target counts as integrated only if all its GPUs are
         target = base_target(gpu.target)
         kinds[target] = kinds.get(target, True) and gpu.integrated
     if_integrated = WARNING if all(kinds.values()) else NOTE
@@ -63,32 +63,32 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
     gpu = target if level == ERROR else f"{target}, which is integrated"
     family = family_serving(target, system.platform)
     if family is None:
-        available = ", ".join(available_families(system.platform)) or f"none for {system.platform}"
-        text = f"ROCm {_build_info.VERSION}, which has {available}, has no packages for {gpu}"
+        available = ", ".join(available_families(system.platform)) or f"nothing for {system.platform}"
+        text = f"ROCm {_build_info.VERSION} has no packages for {gpu} (available: {available})"
         return [Diagnosis(level, text, _way_around(system, visible))]
     if family in installed_families():
         return []
     logical, content = ("device", "kernels") if _build_info.LAYOUT == "neutral" else ("libraries", "libraries")
     text = f"the package with the {content} for {gpu} is not installed"
     if target in _build_info.COMMON_GPUS:
-        text += ": it has the code that the libraries for all GPUs keep, and no kernel files"
+        text += ": the GPU can run only the code in the libraries for all GPUs, without kernel files"
         level = WARNING if level == ERROR else level
     return [Diagnosis(level, text, installation_hint(f"{logical}-{family}"))]
 
 
 def _way_around(system: System, visible: dict[int, Gpu]) -> str:
-    """Return the remedy for a GPU that this release can't serve: to use the other GPUs alone."""
+    """Return the remedy for a GPU that this release doesn't support: use only the other GPUs."""
     served = {number: gpu.target for number, gpu in visible.items() if family_serving(gpu.target, system.platform)}
     if not served:
-        return "pip index versions rocm lists other releases"
-    if survey_gpus(system)[1]:  # the runtime may count a GPU that can't be understood, or not
+        return "To list other releases: pip index versions rocm"
+    if survey_gpus(system)[1]:  # the runtime may or may not count a GPU that can't be identified
         targets = ", ".join(dict.fromkeys(served.values()))
         return f"Set HIP_VISIBLE_DEVICES to the numbers of {targets} among the GPUs that rocminfo lists"
     return f"export HIP_VISIBLE_DEVICES={','.join(map(str, served))}"
 
 
 def check_choice(system: System) -> list[Diagnosis]:
-    """Return an error for a choice that this release lacks, and for one that pip or uv did not install.
+    """Return an error for a choice that this release doesn't have, or that pip or uv did not install.
 
     Both installers cache the wheel that they built for an earlier choice.
     """
@@ -104,16 +104,16 @@ def check_choice(system: System) -> list[Diagnosis]:
     if not needs_device_code() or set(selection.families) <= set(present):
         return []
     names = ", ".join(present) or "nothing"
-    text = f"{selection.explanation}, but installed in {SITE} is device code for {names}"
+    text = f"{selection.explanation}, but {SITE} has device code for {names}"
     extra = "device" if _build_info.LAYOUT == "neutral" else "libraries"
     name = f"{_build_info.PACKAGES['meta']['dist']}[{extra}]=={_build_info.VERSION}"
     return [Diagnosis(ERROR, text, with_source(f'pip install --no-cache-dir --force-reinstall "{name}"'))]
 
 
 def check_libraries(system: System) -> list[Diagnosis]:
-    """Return a warning for each kind of GPU whose installed package a process with all GPUs doesn't use.
+    """Return a warning for each GPU target whose installed package isn't used in a process that sees all GPUs.
 
-    It is a note for those that are part of a processor. GPUs without a package are reported elsewhere.
+    For integrated GPUs, return a note. Another check reports GPUs without a package.
     """
     if not _build_info.OVERLAID:
         return []
@@ -124,7 +124,7 @@ def check_libraries(system: System) -> list[Diagnosis]:
             target, level = base_target(gpu.target), NOTE if gpu.integrated else WARNING
             levels[target] = WARNING if WARNING in (levels.get(target), level) else NOTE
     used = f"the libraries for {choice.device}" if choice.device else "the libraries for all GPUs"
-    remedy = "Run a process for each kind of GPU, and show it that kind alone: export ROCR_VISIBLE_DEVICES=NUMBERS"
+    remedy = "Run a process for each kind of GPU, and show it only that kind: export ROCR_VISIBLE_DEVICES=NUMBERS"
     return [
         Diagnosis(level, f"a process that sees all GPUs uses {used}, which have no code for {target}", remedy)
         for target, level in levels.items()
@@ -138,14 +138,14 @@ TARGET = re.compile(r"\bextra\s*==\s*[\"']device-(gfx[0-9a-z_-]+)[\"']", re.IGNO
 NAME = re.compile("[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.IGNORECASE | re.ASCII)
 
 VERSION = re.compile("[a-z0-9.+!_-]+", re.IGNORECASE | re.ASCII)
-"""What names and versions are made of: commands to be pasted into a shell have no others in them."""
+"""The characters of names and versions. Commands for a shell contain no other characters."""
 
 
 class HostWheel(NamedTuple):
-    """An installed wheel whose device code is in wheels of its own, and their names and versions for each target.
+    """An installed wheel with separate device wheels, and their names and versions for each target.
 
-    Such a wheel, a framework's or another's, has an extra ``device-TARGET`` for each target: its libraries lead to
-    archives that the wheel of the target brings.
+    Such a wheel, for example, a framework, has an extra ``device-TARGET`` for each target. Its libraries refer to
+    archives in the device wheel.
     """
 
     name: str
@@ -154,11 +154,11 @@ class HostWheel(NamedTuple):
 
 
 def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
-    """Return which device wheels are not installed, of another version or damaged, for the targets among the GPUs."""
+    """Return the missing, mismatched, or damaged device wheels for the targets of the GPUs."""
     levels = lack_levels(system, gpus)
     if not levels:
         return []
-    # Distributions by their names; of several copies on ``sys.path`` the first, which Python imports.
+    # Distributions by name. Python imports the first of several copies on ``sys.path``.
     installed: dict[str, Distribution] = {}
     for one in list_distributions():
         name = _field(one, "name")
@@ -175,7 +175,7 @@ def _check_host(host: HostWheel, target: str, level: str, installed: dict[str, D
     served = [one for one in (target, *generics) if one in host.wheels]
     if not served:
         offered = ", ".join(host.wheels)
-        text = f"{host.name} {host.version} has no device wheel for {target}; it has those for {offered}"
+        text = f"{host.name} {host.version} has no device wheel for {target}, only for {offered}"
         yield Diagnosis(WARNING if level == ERROR else level, text, "")
         return
     faults = [list(_faults(host, one, installed)) for one in served]
@@ -189,13 +189,13 @@ def _check_host(host: HostWheel, target: str, level: str, installed: dict[str, D
 
 
 def _faults(host: HostWheel, target: str, installed: dict[str, Distribution]) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the device wheels for a target, and what is to be added to the command that mends it."""
+    """Yield problems with the device wheels for a target, and the options that the repair command needs."""
     for name, version in host.wheels[target]:
         one = installed.get(normalize_name(name))
         if one is None:
             yield f"{name} is not installed", ""
         elif version and (found := _field(one, "version")) != version:
-            yield f"{name} is of version {found}, and {host.name} of {host.version}", ""
+            yield f"{name} has version {found}, but {host.name} has version {host.version}", ""
         elif absent := _absent(one):
             yield f"{name} lacks {absent[0]}", " --force-reinstall --no-deps"
 
@@ -221,7 +221,7 @@ def _field(one: Distribution, field: str) -> str:
 
 
 def _header(one: Distribution) -> list[str]:
-    """Return the lines of METADATA before the description; none when it can't be read."""
+    """Return the lines of METADATA before the description, or an empty list if the file can't be read."""
     with suppress(OSError, ValueError):
         return (one.read_text("METADATA") or "").replace("\r\n", "\n").partition("\n\n")[0].split("\n")
     return []

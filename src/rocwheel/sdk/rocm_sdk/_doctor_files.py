@@ -1,7 +1,7 @@
-"""Checks that files of the packages are as RECORD says, and that commands can start.
+"""Checks that the files of the packages match RECORD, and that commands can start.
 
-Installers write the path of Python into commands: those of a folder that was moved or copied can't start. Windows'
-programs have it inside, where nobody looks.
+Installers write the path of Python into commands, so commands in a moved or copied folder can't start. Programs for
+Windows contain the path in binary form, which nobody reads.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ REFUSED = "may not be read"
 UNCHECKED = "its files can't be checked, and installers cannot remove them"
 
 HEAD = 4096
-"""Bytes of a script that are read; the kernel itself takes 256 of its first line."""
+"""The number of bytes to read from a script. The kernel reads at most 256 bytes of the first line."""
 
 FIRST_LINE = re.compile(rb"#![ \t]*(/\S*)\s")
 
 LONG_LINE = re.compile(rb"#!/bin/sh\n('''exec' [^\n]*)\n")
-"""What installers write for a path that is too long, or has blanks, for the kernel's ``#!``; the shell's words."""
+"""The shell code that installers write if the path is too long for ``#!`` or contains blanks."""
 
-REMEDY = "Make a new environment where this one is now, or move it back: what installers write there can't be moved"
+REMEDY = "Make a new environment where this one is now, or move it back: installed commands contain its old path"
 
 
 def check_files(*, deep: bool = False) -> list[Diagnosis]:
-    """Return an error for each package that lacks files or has others than it was installed with.
+    """Return an error for each package with missing or modified files.
 
-    ``deep`` reads every file and compares hashes too.
+    ``deep`` reads every file, and also compares hashes.
     """
     return [diagnosis for dist, extra, _ in installed_packages() for diagnosis in _check_package(dist, extra, deep)]
 
@@ -72,17 +72,17 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
     lacking = [name for name, _, fault in found if fault == ABSENT]
     wrong = [f"{name} ({fault})" for name, _, fault in found if fault not in ("", ABSENT, REFUSED)]
     if refused:
-        text = f"{dist} has files that this user may not read: {listed([*refused])}"
+        text = f"{dist} has files that the current user may not read: {listed([*refused])}"
         yield Diagnosis(ERROR, text, _opening(refused) or reinstallation_hint(extra))
     if lacking:
         yield Diagnosis(ERROR, f"{dist} lacks {listed(lacking)}", reinstallation_hint(extra))
     if wrong:
-        text = f"{dist} has files that are not as installed: {listed(wrong)}"
+        text = f"{dist} has modified files: {listed(wrong)}"
         yield Diagnosis(ERROR, text, reinstallation_hint(extra))
 
 
 def _opening(refused: dict[str, Path]) -> str:
-    """Return the command that opens the folders in site-packages that files are in; none without ``chmod``."""
+    """Return the command that opens the folders of files in site-packages, or no command without ``chmod``."""
     if this_platform().is_windows:
         return ""
     depths = ((path, max(len(Path(name).parts) - 1, 0)) for name, path in refused.items())
@@ -90,7 +90,7 @@ def _opening(refused: dict[str, Path]) -> str:
 
 
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
-    """Return what is wrong with a file, empty when nothing is."""
+    """Return the fault of a file, or an empty string without a fault."""
     try:
         return difference(path, digest, size, deep)
     except (FileNotFoundError, NotADirectoryError):
@@ -102,9 +102,9 @@ def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
 
 
 def difference(path: Path, digest: str, size: str, deep: bool) -> str:
-    """Return how a file differs from what RECORD says, empty when it doesn't.
+    """Return the difference between a file and its line in RECORD, or an empty string.
 
-    Links have neither hash nor size: what they lead to is checked with its own package.
+    Links have neither hash nor size. The check of another package covers the link targets.
     """
     facts = path.stat() if digest or size else path.lstat()
     if stat.S_ISREG(facts.st_mode) and size and str(facts.st_size) != size:
@@ -117,18 +117,18 @@ def difference(path: Path, digest: str, size: str, deep: bool) -> str:
 
 
 def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
-    """Return an error for the commands of each package that can't start, and a warning for others than RECORD has.
+    """Return an error for commands that can't start, and a warning for commands that don't match RECORD.
 
-    Libraries work without commands, and images are made that have site-packages alone. ``deep`` compares hashes too.
+    Libraries work without commands, and some images contain only site-packages. ``deep`` also compares hashes.
     """
     return [found for dist, extra, _ in installed_packages() for found in _check_commands(dist, extra, deep)]
 
 
 def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
-    """Yield what is wrong with the commands of one package."""
+    """Yield diagnoses about the commands of one package."""
     try:
         rows = read_outside(dist)
-    except RECORD_ERRORS:  # of which `check_files` tells
+    except RECORD_ERRORS:  # `check_files` reports these errors
         return
     lost: dict[str, list[str]] = {}
     for _, path, _, _ in rows:
@@ -136,8 +136,8 @@ def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
         if named and _is_absent(named):
             lost.setdefault(named, []).append(path.name)
     for absent, names in lost.items():
-        yield Diagnosis(ERROR, f"commands of {dist} can't start, as {absent} is not there: {listed(names)}", REMEDY)
-    # Where installers put the scripts of a package that is where it is; none for a folder of ``--target``.
+        yield Diagnosis(ERROR, f"commands of {dist} can't start because {absent} is missing: {listed(names)}", REMEDY)
+    # The script folder for the location of the package. A folder of ``--target`` has no script folder.
     site = os.path.realpath(str(find_distribution(dist).locate_file("")))
     schemes = map(sysconfig.get_paths, sysconfig.get_scheme_names())
     own = (paths for paths in schemes if site in map(os.path.realpath, (paths["purelib"], paths["platlib"])))
@@ -148,7 +148,7 @@ def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
 
 
 def _is_among(path: Path, folders: set[str]) -> bool:
-    """Return whether a file is in one of these folders; one whose path nothing can have is not."""
+    """Return whether a file is in one of these folders. An invalid path is in no folder."""
     try:
         return os.path.realpath(path.parent) in folders
     except (OSError, ValueError):
@@ -156,10 +156,10 @@ def _is_among(path: Path, folders: set[str]) -> bool:
 
 
 def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tuple[str, str]]:
-    """Yield level and text of what differs between commands and RECORD."""
+    """Yield the level and text of differences between commands and RECORD."""
     gone = [this_platform().plain(str(path)) for _, path, _, _ in commands if _is_absent(str(path))]
     broken = {path: fault for _, path, _, _ in commands if (fault := _command_fault(path))}
-    # Whoever moves an environment may mend the first lines of its commands: these are no errors.
+    # A user who moves an environment may edit the first lines of its commands, so these differences aren't errors.
     others = [row for row in commands if row[1] not in broken]
     found = {path: _change(path, digest, size, deep) for _, path, digest, size in others}
     changed = [f"{path.name} ({change})" for path, change in found.items() if change]
@@ -167,13 +167,13 @@ def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tu
         text = listed([f"{path.name} ({fault})" for path, fault in broken.items()])
         yield ERROR, f"commands of {dist} can't start: {text}"
     if gone:
-        yield WARNING, f"commands of {dist} are not there: {listed(gone)}"
+        yield WARNING, f"commands of {dist} are missing: {listed(gone)}"
     if changed:
-        yield WARNING, f"commands of {dist} are not as installed: {listed(changed)}"
+        yield WARNING, f"commands of {dist} changed after installation: {listed(changed)}"
 
 
 def _command_fault(path: Path) -> str:
-    """Return what keeps a command that is there from starting, for all users; empty for what may not be looked at."""
+    """Return why an existing command can't start for any user, or an empty string, also without access."""
     try:
         facts = path.stat()
     except (OSError, ValueError):
@@ -186,7 +186,7 @@ def _command_fault(path: Path) -> str:
 
 
 def _change(path: Path, digest: str, size: str, deep: bool) -> str:
-    """Return how a command differs from what RECORD says; empty for what is gone or may not be looked at, too."""
+    """Return the difference between a command and RECORD. Return an empty string if it is missing or unreadable."""
     try:
         return difference(path, digest, size, deep)
     except (OSError, ValueError):
@@ -194,7 +194,7 @@ def _change(path: Path, digest: str, size: str, deep: bool) -> str:
 
 
 def _interpreter(path: Path) -> str:
-    """Return the interpreter that a script names in its first line; empty for none, and for what can't be read."""
+    """Return the interpreter in the first line of a script, or an empty string, also if the file is unreadable."""
     try:
         with open_regular(path) as file:
             head = file.read(HEAD)
@@ -208,7 +208,7 @@ def _interpreter(path: Path) -> str:
 
 
 def _is_absent(path: str) -> bool:
-    """Return whether nothing has that path; where nobody may look, something may have it."""
+    """Return whether the path certainly doesn't exist. Without access, it may exist."""
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Checks what programs load in place of the packages' libraries, and what Windows can't load."""
+"""Checks for libraries that programs load instead of the packages' libraries, and for DLLs that can't load."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ KERNEL_VARIABLES = {
     "MIOPEN_SYSTEM_DB_PATH": ("MIOpen", NOTE),
     "ROCFFT_RTC_SYS_CACHE_PATH": ("rocFFT", NOTE),
 }
-"""Libraries by the variable that names another place for their kernels, and how bad that is.
+"""The libraries and levels for variables that set another folder for kernels.
 
-Those with a warning fail without kernels, and take an empty value for a place; the others compile kernels anew.
+Libraries with a warning fail without kernels, and treat an empty value as a folder. The others recompile kernels.
 """
 
 
 def check_library_path(system: System) -> Iterator[Diagnosis]:
-    """Yield a warning for each folder of LD_LIBRARY_PATH whose libraries hide those of the packages."""
+    """Yield a warning for each folder in LD_LIBRARY_PATH whose libraries shadow the packages' libraries."""
     value = system.variable("LD_LIBRARY_PATH")
-    # To the loader, an empty entry among others is the working directory, where relative ones start.
+    # For the loader, an empty entry is the working directory, and relative entries start there.
     entries = re.split("[:;]", value) if value else []
     for folder in dict.fromkeys(map(system.absolute, entries)):
         names = _foreign_libraries(system, folder)
@@ -48,12 +48,12 @@ def check_library_path(system: System) -> Iterator[Diagnosis]:
     relative = [entry for entry in entries if not entry.startswith(("/", "$"))]
     if relative:
         entry = f"the relative entry {relative[0]}" if relative[0] else "an empty entry"
-        text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from where they are started"
+        text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from the working directory"
         yield Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")
 
 
 def check_other_rocm(system: System) -> list[Diagnosis]:
-    """Return what leads programs to a second ROCm: installations, variables, the loader's configuration."""
+    """Return notes and warnings about a second ROCm: installations, variables, the loader's configuration."""
     return [
         *_check_installations(system),
         *_check_variables(system),
@@ -64,13 +64,11 @@ def check_other_rocm(system: System) -> list[Diagnosis]:
 
 def _check_installations(system: System) -> Iterator[Diagnosis]:
     places = [f"/opt/{name}" for name in system.list_names("/opt") if name.startswith("rocm")]
-    # The last of several names of one folder: /opt/rocm is a link to one with the version.
+    # The last of several names of one folder: /opt/rocm is a link to a folder with the version in its name.
     by_folder = {system.real_path(place): place for place in places}
     for place in by_folder.values():
         if _foreign_libraries(system, f"{place}/lib"):
-            remedy = (
-                f"If it is not wanted, remove what installed it: dpkg --search {place} || rpm --query --file {place}"
-            )
+            remedy = f"If you don't want it, remove its package: dpkg --search {place} || rpm --query --file {place}"
             yield Diagnosis(NOTE, f"there is a second ROCm in {place}, which these packages do not use", remedy)
 
 
@@ -79,7 +77,7 @@ def _check_variables(system: System) -> Iterator[Diagnosis]:
         value = system.variable(name)
         folder = "bin" if system.platform == "win32" else "lib"
         if value and _foreign_libraries(system, f"{value}/{folder}"):
-            text = f"{name}={value} sends compilers and frameworks to a second ROCm"
+            text = f"{name}={value} points compilers and frameworks to a second ROCm"
             yield Diagnosis(WARNING, text, _remedy_of_variable(system, name))
 
 
@@ -88,7 +86,7 @@ def _check_kernel_variables(system: System) -> Iterator[Diagnosis]:
     for name, (library, level) in KERNEL_VARIABLES.items():
         value = variables.get(name, "")
         if name in variables and (value or level == WARNING) and not _is_own(system, system.absolute(value)):
-            text = f"{name}={value} has {library} look for kernels there, and not in these packages"
+            text = f"{name}={value} makes {library} look for kernels there instead of in these packages"
             yield Diagnosis(level, text, _remedy_of_variable(system, name))
 
 
@@ -102,11 +100,11 @@ def _check_loader_configuration(system: System) -> Iterator[Diagnosis]:
         folders = [line.strip() for line in (system.read_text(path) or "").splitlines()]
         if any(_foreign_libraries(system, folder) for folder in folders if folder.startswith("/opt/rocm")):
             text = f"{path} lets every program find the libraries of a second ROCm"
-            yield Diagnosis(NOTE, text, f"If that is not wanted: sudo rm {path} && sudo ldconfig")
+            yield Diagnosis(NOTE, text, f"If you don't want this: sudo rm {path} && sudo ldconfig")
 
 
 def _foreign_libraries(system: System, folder: str) -> list[str]:
-    """Return the public libraries of ROCm in a folder that does not belong to these packages."""
+    """Return the public ROCm libraries in a folder outside these packages."""
     if _is_own(system, folder):
         return []
     patterns = [entry["pattern"] for entry in _build_info.LIBRARIES.values()]
@@ -114,13 +112,13 @@ def _foreign_libraries(system: System, folder: str) -> list[str]:
 
 
 def _is_own(system: System, path: str) -> bool:
-    """Return whether a path leads into a folder of these packages."""
+    """Return whether a path is in a folder of these packages."""
     real = Path(system.real_path(path))  # Path.resolve raises for a loop of symlinks
     return any(real.is_relative_to(root.resolve()) for root in _own_roots())
 
 
 def _own_roots() -> list[Path]:
-    """Return the folders of the installed packages, the development tree among them."""
+    """Return the folders of the installed packages, including the development tree."""
     roots = [find_root(logical) for logical in ("core", "libraries", "profiler")]
     devel = describe_package("devel")
     module = find_module(devel.module) if devel else None
@@ -131,11 +129,11 @@ def _own_roots() -> list[Path]:
 KERNELS = "bin/rocblas/library"
 
 LONGEST_KERNELS = 174
-"""Characters of the path of rocBLAS's kernels above which Tensile was seen to break the process."""
+"""Length of the kernel path of rocBLAS. Longer paths made Tensile crash the process."""
 
 
 def check_dlls(system: System, platform: Windows) -> list[Diagnosis]:
-    """Return what keeps DLLs of the packages from being loaded, and what of the driver has their names."""
+    """Return faults that prevent loading DLLs, and notes about DLLs of the driver with the same names."""
     paths = _installed_dlls(platform)
     return [*_check_imports(paths, platform), *_check_lengths(paths), *_check_driver(system)]
 
@@ -152,7 +150,7 @@ def _check_imports(paths: list[Path], platform: Windows) -> Iterator[Diagnosis]:
 
 
 def _installed_dlls(platform: Windows) -> list[Path]:
-    """Return the DLLs that are there; `check_files` reports those that are not, by RECORD."""
+    """Return the existing DLLs. `check_files` reports missing DLLs."""
     places = ((find_root(info["package"]), info) for info in _build_info.LIBRARIES.values())
     paths = (root / info["directory"] / info["pattern"] for root, info in places if root)
     return [path for path in paths if platform.extended(path).is_file()]
@@ -176,5 +174,7 @@ def _check_driver(system: System) -> Iterator[Diagnosis]:
     own = {info["pattern"].lower() for info in _build_info.LIBRARIES.values()}
     shared = [name for name in system.list_names(folder) if name.lower() in own]
     if shared:
-        text = f"{folder} has {', '.join(shared)} of the graphics driver: programs get these unless rocm_sdk came first"
-        yield Diagnosis(NOTE, text, "In Python, call rocm_sdk.initialize_process before anything else loads ROCm")
+        text = (
+            f"{folder} has {', '.join(shared)} from the graphics driver: programs use these unless rocm_sdk loads first"
+        )
+        yield Diagnosis(NOTE, text, "In Python, call rocm_sdk.initialize_process before any other code loads ROCm")

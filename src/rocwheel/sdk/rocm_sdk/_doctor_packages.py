@@ -1,4 +1,4 @@
-"""Checks that the installed packages fit each other, and that the development files are or can be expanded."""
+"""Checks that the installed packages match, and that the development files are expanded or can be expanded."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ UNKNOWN = "unknown version"
 SYSTEMS = {"linux": "Linux", "win32": "Windows"}
 """Names by values of ``sys.platform``."""
 
-HINT_FOR_OTHERS = "Ask rocm-sdk doctor where the packages are to be used, or install those for this system"
+HINT_FOR_OTHERS = "Run rocm-sdk doctor on the system that uses the packages, or install the packages for this system"
 
 
 def installed_packages() -> list[tuple[str, str, str]]:
-    """Return name, extra and version of each installed package; ``core`` and ``meta`` stand for no extra."""
+    """Return name, extra, and version of each installed package. ``core`` and ``meta`` aren't extras."""
     devices = dict.fromkeys([*_build_info.FAMILIES, *installed_devices()])
     extras = {}
     for logical, names in _build_info.PACKAGES.items():
@@ -41,47 +41,47 @@ def installed_packages() -> list[tuple[str, str, str]]:
 
 
 def _version(dist: str) -> str:
-    """Return the version of a distribution, empty when it isn't installed, `UNKNOWN` when METADATA doesn't say."""
+    """Return the version of a distribution, an empty string without it, or `UNKNOWN` if METADATA has no version."""
     try:
         return find_distribution(dist).version or UNKNOWN
     except PackageNotFoundError:
         return ""
-    except (ValueError, KeyError, TypeError, OSError):  # not text, without a version, or not there
+    except (ValueError, KeyError, TypeError, OSError):  # not text, without a version, or missing
         return UNKNOWN
 
 
 def deviating_versions() -> dict[str, str]:
-    """Return the installed distributions of the set that have another version than this one, with that version."""
+    """Return the versions of installed distributions of the set that differ from this version."""
     found = {dist: text for dist, _, text in installed_packages()}
     return {dist: text for dist, text in found.items() if release_of(text) != release_of(_build_info.VERSION)}
 
 
 def check_versions() -> list[Diagnosis]:
-    """Return an error when packages of different releases are installed.
+    """Return an error if packages of different releases are installed.
 
-    They link to files and symbols that the others lack.
+    Such packages link to files and symbols that other releases lack.
     """
     deviating = deviating_versions()
     if not deviating:
         return []
-    listed = ", ".join(f"{dist} of {text}" for dist, text in deviating.items())
-    text = f"{_build_info.PACKAGES['meta']['dist']} is of version {_build_info.VERSION}, and {listed}"
+    listed = ", ".join(f"{dist} has version {text}" for dist, text in deviating.items())
+    text = f"{_build_info.PACKAGES['meta']['dist']} has version {_build_info.VERSION}, but {listed}"
     return [Diagnosis(ERROR, text, installation_hint(*(extra for _, extra, _ in installed_packages())))]
 
 
 def check_system(system: System) -> list[Diagnosis]:
-    """Return an error when the packages are for another system than this one, as their installer's tag says."""
+    """Return an error if the wheel tags of the packages are for another system."""
     names = {tag_system: name for tag_system, name in SYSTEMS.items() if tag_system != system.platform}
     for dist, extra, _ in installed_packages():
         wheel_for = _system_of(dist) if extra == "core" else ""
         if wheel_for in names:
             here = SYSTEMS.get(system.platform, system.platform)
-            return [Diagnosis(ERROR, f"{dist} is for {names[wheel_for]}, and this is {here}", HINT_FOR_OTHERS)]
+            return [Diagnosis(ERROR, f"{dist} is for {names[wheel_for]}, but this is {here}", HINT_FOR_OTHERS)]
     return []
 
 
 def _system_of(dist: str) -> str:
-    """Return the value of ``sys.platform`` that the tags of a distribution's wheel are for, empty when none says."""
+    """Return the ``sys.platform`` value for the wheel tags of a distribution, or an empty string."""
     try:
         text = find_distribution(dist).read_text("WHEEL") or ""
     except (PackageNotFoundError, OSError, ValueError):
@@ -93,7 +93,7 @@ def _system_of(dist: str) -> str:
 
 
 def check_devel() -> list[Diagnosis]:
-    """Return an error when the development files are installed but can't be used. Changes nothing."""
+    """Return an error if the development files are installed but unusable. This check changes nothing."""
     try:
         place = find_place()
     except ModuleNotFoundError:
@@ -104,7 +104,7 @@ def check_devel() -> list[Diagnosis]:
         if locked is None:
             return []
         text = f"the development files are not expanded yet, and {locked} can't be written: compilers and CMake fail"
-        return [Diagnosis(ERROR, text, "As a user who may write there: rocm-sdk init")]
+        return [Diagnosis(ERROR, text, "As a user with write access, run: rocm-sdk init")]
     try:
         require_whole(place)
     except DevelError as e:
@@ -120,5 +120,5 @@ def _check_links(place: DevelPlace) -> list[Diagnosis]:
     if not absent:
         return []
     rest = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-    text = f"{place.root} lacks what leads to files of device packages: {absent[0]}{rest}"
+    text = f"{place.root} lacks links to files of device packages: {absent[0]}{rest}"
     return [Diagnosis(ERROR, text, "rocm-sdk init")]

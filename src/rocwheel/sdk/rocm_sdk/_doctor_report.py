@@ -1,4 +1,4 @@
-"""What a report of a bug should say about an installation and its machine. Runs no other program."""
+"""Collects facts about an installation and its machine for a bug report. Runs no other program."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RELEVANT = re.compile(
     "(AMD_COMGR|HIP|HIPBLASLT|HSA|MIOPEN|ROCBLAS|ROCFFT|ROCM|ROCR|ROCSPARSELT)_.*"
     "|CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|LD_(LIBRARY_PATH|PRELOAD)"
 )
-"""Environment variables that change how ROCm is found, which GPUs it uses, and how."""
+"""Environment variables that affect how ROCm is found and how it uses GPUs."""
 
 
 def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the report as a JSON object, in which ``~`` stands for the home folder and ``***`` for secrets.
+    """Return the report as a JSON object. ``~`` replaces the home folder, and ``***`` replaces secrets.
 
     ``facts`` are the GPUs and the findings.
     """
@@ -47,7 +47,7 @@ def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
             "chosen_when_installed": _choice_when_installed(),
             "chosen_now": _choice_now(system),
         },
-        "system": {  # empty for what is not known or not installed
+        "system": {  # empty for facts that are unknown, and for programs that aren't installed
             "platform": f"{platform.system()} {platform.machine()}",
             "distribution": name[1] if name else "",
             "kernel": platform.release(),
@@ -65,7 +65,7 @@ def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _installer() -> str:
-    """Return the program that installed ``rocm``, such as ``pip`` or ``uv``; empty when it left no note."""
+    """Return the program that installed ``rocm``, such as ``pip`` or ``uv``, or an empty string if unknown."""
     try:
         return (find_distribution(_build_info.PACKAGES["meta"]["dist"]).read_text("INSTALLER") or "").strip()
     except PackageNotFoundError:
@@ -111,14 +111,14 @@ HIDDEN = "***"
 
 
 def hide_secret(name: str, value: str) -> str:
-    """Return the value of a variable: ``***`` when its name says that it is secret; without the user of an URL."""
+    """Return the value of a variable without the user part of URLs, or ``***`` if its name suggests a secret."""
     return HIDDEN if SECRET_NAME.search(name) else USER_OF_URL.sub(HIDDEN, value)
 
 
 def shorten_home(system: System, value: object) -> object:
-    """Return a JSON value in whose texts ``~`` stands for the home folder of the user."""
+    """Return a JSON value with ``~`` instead of the home folder."""
     home = system.home().rstrip("/")
-    # A path ends where a name of a file or folder can't go on.
+    # A path ends before a character that can't continue a file name.
     return _replace(re.compile(rf"(?<![\w./-]){re.escape(home)}(?![\w.-])"), value) if home else value
 
 
@@ -142,7 +142,7 @@ TITLES = {
 
 
 def report_text(report: dict[str, Any]) -> str:
-    """Return what `make_report` returned as sections of indented lines."""
+    """Format the result of `make_report` as sections of indented lines."""
     installation, choice = report["installation"], report["device_packages"]
     sections = {
         "ROCm packages": [in_one_line(f"{dist} {text}") for dist, text in report["packages"].items()],

@@ -1,7 +1,7 @@
-"""Reads files that lie among the packages, whatever has become of them.
+"""Reads files of the packages, which may be damaged or replaced.
 
-`Path.rglob` leaves out in silence what this user may not list. For `Path.exists` and its kin nothing is there, from
-Python 3.14 on, where the disk fails or this user may not look.
+`Path.rglob` silently skips folders that the current user may not list. From Python 3.14 on, `Path.exists` and similar
+methods return false if the disk fails or the current user has no access.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NotAFileError(OSError):
-    """In place of a file is something else; the text says which."""
+    """A path isn't a regular file. The text names its type."""
 
     def __init__(self, path: Path, mode: int) -> None:
         self.path, self.found = path, next((name for test, name in KINDS if test(mode)), "something else")
@@ -28,7 +28,7 @@ class NotAFileError(OSError):
 
 
 OPENING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOINHERIT", "O_BINARY"))
-"""How files are opened; no system has all of these."""
+"""The flags for opening files. No system has all of these flags."""
 
 KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -40,22 +40,22 @@ KINDS = (
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading. Raises `NotAFileError` when it is none, `OSError` when it can't be opened."""
+    """Open a file for reading. Raises `NotAFileError` for other types, and `OSError` if it can't be opened."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise NotAFileError(path, mode)
     file = os.fdopen(os.open(path, OPENING), "rb")
     mode = os.fstat(file.fileno()).st_mode
-    if not stat.S_ISREG(mode):  # it was replaced in between
+    if not stat.S_ISREG(mode):  # another process replaced the file
         file.close()
         raise NotAFileError(path, mode)
     return file
 
 
 def read_regular(path: Path) -> str:
-    """Return the text of a file in UTF-8, its line ends as they are.
+    """Return the text of a UTF-8 file with its original line endings.
 
-    Raises as `open_regular` does, and `UnicodeDecodeError`.
+    Raises the errors of `open_regular`, and `UnicodeDecodeError`.
     """
     try:
         with open_regular(path) as file:
@@ -63,15 +63,15 @@ def read_regular(path: Path) -> str:
     except OSError as e:
         if e.errno is None or e.filename:
             raise
-        raise OSError(e.errno, e.strerror, str(path)) from e  # a read names no file
+        raise OSError(e.errno, e.strerror, str(path)) from e  # the error of a read has no file name
 
 
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Why nothing is at a path. For other reasons it can't be told what is there."""
+"""Errors that mean that a path doesn't exist. Other errors leave that open."""
 
 
 def list_below(folder: Path) -> list[Path]:
-    """Return all files, links and folders below a folder, sorted. Raises `OSError` where one can't be listed."""
+    """Return all files, links, and folders below a folder, sorted. Raises `OSError` if a folder can't be listed."""
     return sorted(_walk(folder))
 
 
@@ -80,22 +80,22 @@ def _walk(folder: Path) -> Iterator[Path]:
         for entry in entries:
             path = folder / entry.name
             yield path
-            if entry.is_dir(follow_symlinks=False):  # `os.walk` follows a link that the disk does not tell as such
+            if entry.is_dir(follow_symlinks=False):  # `os.walk` follows a link that the disk doesn't report as a link
                 yield from _walk(path)
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a path leads to something. Raises `OSError` where that can't be told."""
+    """Return whether a path exists. Raises `OSError` if the system can't tell."""
     return _mode(path) != 0
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path leads to a file. Raises `OSError` where that can't be told."""
+    """Return whether a path leads to a file. Raises `OSError` if the system can't tell."""
     return stat.S_ISREG(_mode(path))
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a path leads to a folder. Raises `OSError` where that can't be told."""
+    """Return whether a path leads to a folder. Raises `OSError` if the system can't tell."""
     return stat.S_ISDIR(_mode(path))
 
 
@@ -109,11 +109,11 @@ def _mode(path: Path) -> int:
 
 
 SHOWN = 60
-"""Characters of a wrong value that a message shows."""
+"""The number of characters of a wrong value that a message shows."""
 
 
 class DamagedFileError(ValueError):
-    """A file of a package isn't what it should be; the text names it, what was found and what was expected."""
+    """A file of a package is damaged. The text names the file, the found value, and the expected value."""
 
     def __init__(self, path: Path, found: str, expected: str) -> None:
         super().__init__(f"{path}: {found}; expected {expected}")
@@ -121,9 +121,10 @@ class DamagedFileError(ValueError):
 
 
 def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
-    """Return the value in a file.
+    """Return the JSON value in a file.
 
-    Raises `DamagedFileError` when it can't be read or is of another kind, `FileNotFoundError` when there is no file.
+    Raises `DamagedFileError` if the file can't be read or has another type of value, and `FileNotFoundError` if it is
+    missing.
     """
     try:
         import json  # noqa: PLC0415 (slow to import, and of no use to find libraries)
@@ -140,14 +141,14 @@ def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
     except ValueError as e:
         raise DamagedFileError(path, f"is not JSON ({e})", expected) from e
     except RecursionError as e:
-        raise DamagedFileError(path, "is nested without end", expected) from e
+        raise DamagedFileError(path, "is nested too deeply", expected) from e
     if not isinstance(value, kind):
         raise DamagedFileError(path, f"holds {_show(value)}", expected)
     return value
 
 
 def read_field(path: Path, value: Any, name: str, kind: type[Kind]) -> Kind:
-    """Return a field of a JSON object. Raises `DamagedFileError` unless it is one and the field is of this ``kind``."""
+    """Return a field of type ``kind`` of a JSON object. Raises `DamagedFileError` for other types."""
     expected = f"an object whose {name!r} is {_NAMES[kind]}"
     if not isinstance(value, dict) or name not in value:
         raise DamagedFileError(path, f"has {_show(value)}", expected)

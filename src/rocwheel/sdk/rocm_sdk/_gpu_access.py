@@ -1,4 +1,4 @@
-"""Finds what keeps a user from the GPUs of a machine: driver, devices, permissions, containers.
+"""Finds reasons why a user can't access the GPUs of a machine: driver, devices, permissions, containers.
 
 Runs no other program.
 """
@@ -38,7 +38,7 @@ PCI_CLASSES = ("0x03", "0x12")
 WSL_DEVICE = "/dev/dxg"
 
 CONTAINER_DEVICES = "Start the container with --device=/dev/kfd --device=/dev/dri."
-ALLOTMENT = "Ask for GPUs when you start the job, such as with the scheduler's --gpus."
+ALLOTMENT = "Request GPUs when you start the job, for example, with the scheduler's --gpus option."
 UDEV_RULES = (
     """printf '%s\\n' 'KERNEL=="kfd", GROUP="render", MODE="0660"' 'KERNEL=="renderD*", GROUP="render", MODE="0660"'"""
     " | sudo tee --append /etc/udev/rules.d/70-amdgpu.rules && sudo udevadm control --reload && sudo udevadm trigger"
@@ -46,42 +46,42 @@ UDEV_RULES = (
 
 
 class Diagnosis(NamedTuple):
-    """One thing that is wrong, or worth knowing, and what to do about it."""
+    """A problem or a fact worth knowing, and the remedy."""
 
     level: str
-    """``error``: the GPU can't be used. ``warning``: it may not be the intended one. ``note``: nothing is wrong."""
+    """``error``: the GPU is unusable. ``warning``: the GPU may not be the intended one. ``note``: nothing is wrong."""
 
     text: str
 
     remedy: str
-    """What to do: a command where there is one, empty when nothing needs to be done."""
+    """The remedy: a command if possible, or an empty string if there is nothing to do."""
 
     def __str__(self) -> str:
-        """Return two lines: names in the text must not begin further ones."""
+        """Return at most two lines. Names in the text must not start a new line."""
         return f"{self.level}: {in_one_line(self.text)}" + (f"\n  {in_one_line(self.remedy)}" if self.remedy else "")
 
 
 NONE_FOUND = Diagnosis(NOTE, "no AMD GPU was found", "")
-MISSING = Diagnosis(ERROR, "a GPU is required, but none was found", "lspci -d 1002: lists those of AMD")
-"""What is wrong where a GPU is required and there is none."""
+MISSING = Diagnosis(ERROR, "a GPU is required, but none was found", "lspci -d 1002: lists AMD devices")
+"""The error if a required GPU is absent."""
 
-MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists those that the graphics driver knows")
+MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists the GPUs that the graphics driver knows")
 
 
 def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
-    """Return the GPUs, and what can't be understood or keeps this process from using them.
+    """Return the GPUs, and diagnoses about invalid facts and about access.
 
-    With ``require_gpu``, the absence of a GPU is an error.
+    With ``require_gpu``, a missing GPU is an error.
     """
     gpus, problems = survey_gpus(system)
     unclear = [Diagnosis(ERROR, str(problem), _remedy_of(system, problem)) for problem in problems]
-    # The GPUs that the machine has, whatever a variable says; those of the variable where nobody knows.
+    # The GPUs of the machine, regardless of variables. If they are unknown, the GPUs that a variable sets.
     if not gpus or not replacing_variable(system) or system.platform == "win32" or is_wsl(system):
         present = gpus
     else:
         found, problems = read_topology(system)
         present = found or (gpus if problems else [])
-    # When detection itself failed, the reasons for an absence would be guesses.
+    # If detection failed, reasons for missing GPUs would be guesses.
     access = _check_access(system, present, is_listed=bool(gpus)) if present or not unclear else []
     lack = MISSING_ON_WINDOWS if system.platform == "win32" else MISSING
     missing = [lack] if require_gpu and not present else []
@@ -100,16 +100,16 @@ def _remedy_of(system: System, problem: DetectionError) -> str:
 
 
 def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
-    """Return what keeps this process from using ``gpus``, or why there are none, though some may be listed to users."""
+    """Return why this process can't use ``gpus``, or why there are no GPUs, even if a variable lists some."""
     if system.platform == "win32":
         return _check_windows(system, gpus, is_listed=is_listed)
     if system.platform != "linux":
-        return [Diagnosis(NOTE, f"access to GPUs is only checked on Linux, and this is {system.platform}", "")]
+        return [Diagnosis(NOTE, f"access to GPUs is only checked on Linux, but this is {system.platform}", "")]
     if not gpus and (variable := replacing_variable(system)):
-        text = f"{NONE_FOUND.text} on this machine: those listed are what {variable} names"
+        text = f"{NONE_FOUND.text} on this machine: {variable} sets the listed GPUs"
         return [Diagnosis(NOTE, text, "") if is_listed else NONE_FOUND, *_check_overrides(system, gpus)]
     hidden = _check_hidden(system)
-    if not gpus:  # the driver shows a card whose node is hidden, but to others
+    if not gpus:  # the driver shows the card, but hides its node from this process
         return [*hidden, NONE_FOUND] if hidden else _explain_absence(system)
     diagnoses = [
         diagnosis for path in dict.fromkeys(_device_paths(system, gpus)) for diagnosis in _check_device(system, path)
@@ -118,7 +118,7 @@ def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[D
 
 
 def _check_windows(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
-    """Return why there are no GPUs; who may use those that are there is not asked on Windows."""
+    """Return why there are no GPUs on Windows, where permissions aren't checked."""
     variable = replacing_variable(system)
     if variable:
         text = f"{variable}={system.variable(variable)} replaces what the driver shows"
@@ -127,9 +127,9 @@ def _check_windows(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[
         return []
     program = system_program(system, CLINFO)
     if system.output(program) is None:
-        text = f"{NONE_FOUND.text}: {program} can't be run, which AMD's graphics driver brings"
+        text = f"{NONE_FOUND.text}: {program}, a part of AMD's graphics driver, can't be run"
         return [Diagnosis(NOTE, text, "Install AMD Software: Adrenalin Edition")]
-    return [Diagnosis(NOTE, f"{NONE_FOUND.text}: {program} lists none", "")]
+    return [Diagnosis(NOTE, f"{NONE_FOUND.text}: {program} lists no GPU", "")]
 
 
 def _device_paths(system: System, gpus: list[Gpu]) -> list[str]:
@@ -151,16 +151,16 @@ def _explain_absence(system: System) -> list[Diagnosis]:
     if not cards:
         text = f"{NONE_FOUND.text}: neither {TOPOLOGY} nor {PCI} shows one"
         return [Diagnosis(NOTE, text, CONTAINER_DEVICES if _is_container(system) else MISSING.remedy)]
-    found = f"PCI shows {', '.join(cards)} of AMD, but there is no GPU in {TOPOLOGY}"
+    found = f"PCI shows {', '.join(cards)} from AMD, but there is no GPU in {TOPOLOGY}"
     if not system.exists("/sys/module/amdgpu"):
         return [Diagnosis(ERROR, f"{found}: the kernel driver is not loaded", "sudo modprobe amdgpu")]
-    return [Diagnosis(ERROR, f"{found}: the kernel driver has no KFD for it", "dmesg | grep -i kfd")]
+    return [Diagnosis(ERROR, f"{found}: the kernel driver has no KFD node for it", "dmesg | grep -i kfd")]
 
 
 def _check_hidden(system: System) -> list[Diagnosis]:
     try:
         listed = list_nodes(system)
-    except DetectionError:  # a variable has listed the GPUs instead
+    except DetectionError:  # a variable lists the GPUs instead
         return []
     nodes = [node for node in listed if system.refusal(f"{TOPOLOGY}/{node}/properties") in NOT_OURS]
     if not nodes:
@@ -176,8 +176,8 @@ def _check_overrides(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
         return [Diagnosis(NOTE, text, f"unset {name}")]
     passing = {f"HSA_OVERRIDE_GFX_VERSION_{gpu.number}": f"the GPU of KFD node {gpu.node}" for gpu in gpus}
     return [
-        Diagnosis(NOTE, f"{name}={system.variable(name)} makes {who} pass for that version", f"unset {name}")
-        for name, who in {"HSA_OVERRIDE_GFX_VERSION": "every GPU", **passing}.items()
+        Diagnosis(NOTE, f"{name}={system.variable(name)} makes {gpu} run as that version", f"unset {name}")
+        for name, gpu in {"HSA_OVERRIDE_GFX_VERSION": "every GPU", **passing}.items()
         if system.variable(name)
     ]
 
@@ -207,7 +207,7 @@ def _explain_permission(system: System, path: str) -> Diagnosis:
         return _explain_foreign_group(system, path, found)
     if number == 0:
         remedy = f"On the host: {UDEV_RULES}" if _is_container(system) else UDEV_RULES
-        return Diagnosis(ERROR, f"{found}: it belongs to root alone", remedy)
+        return Diagnosis(ERROR, f"{found}: it belongs only to root", remedy)
     if system.has_group(number):
         return Diagnosis(ERROR, f"{found}, although the process is in its group {group}", f"sudo chmod g+rw {path}")
     found += f", who is not in its group {group}"
@@ -219,7 +219,7 @@ def _explain_permission(system: System, path: str) -> Diagnosis:
 
 
 def _explain_foreign_group(system: System, path: str, found: str) -> Diagnosis:
-    """Return why a device can't be opened whose group has no number in a rootless container."""
+    """Return why a device of an unmapped group can't be opened in a rootless container."""
     if system.has_group(_overflow_group(system)):
         text = f"{found}, although the process has groups of the host"
         return Diagnosis(ERROR, text, f"On the host, put the user into the group that this shows: ls -l {path}")
@@ -229,7 +229,7 @@ def _explain_foreign_group(system: System, path: str, found: str) -> Diagnosis:
 
 
 def _overflow_group(system: System) -> int:
-    """Return the number that stands for every group that the user namespace of this process doesn't know."""
+    """Return the group number that stands for all groups that this user namespace doesn't map."""
     text = (system.read_text("/proc/sys/kernel/overflowgid") or "").strip()
     return int(text) if text.isdecimal() else 65534
 

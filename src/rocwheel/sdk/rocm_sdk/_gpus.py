@@ -1,6 +1,6 @@
-"""Finds the GPUs of a machine: those that variables list, else those of the KFD topology or of Windows.
+"""Finds the GPUs of a machine in variables, in the KFD topology, or on Windows.
 
-It runs no other program, but on Windows, where the driver's clinfo says which GPUs there are.
+On Windows, this module runs the driver's clinfo. Otherwise, it runs no other program.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ._system import System
 
 TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*(:(?P<first>sramecc|xnack)[+-](:(?!(?P=first))(sramecc|xnack)[+-])?)?")
-"""A target id: processor, then features, each once, as in LLVM's AMDGPUUsage."""
+"""A target ID: a processor, then features, each at most once, as in LLVM's AMDGPUUsage."""
 
 INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
-"""Targets that only integrated GPUs have. Since Linux 6.6, which dropped IOMMUv2, their nodes have no CPU cores."""
+"""Targets of integrated GPUs. Since Linux 6.6, which dropped IOMMUv2, their nodes have no CPU cores."""
 
 GENERIC_TARGETS = {
     "gfx9-generic": "gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c",
@@ -32,11 +32,11 @@ GENERIC_TARGETS = {
     "gfx12-5-generic": "gfx1250 gfx1251",
     "gfx13-generic": "gfx1310",
 }
-"""The targets whose GPUs run the code for a generic target (https://llvm.org/docs/AMDGPUUsage.html)."""
+"""The targets that can run the code for a generic target (https://llvm.org/docs/AMDGPUUsage.html)."""
 
 
 class DetectionError(ValueError):
-    """A variable or a file of the topology can't be understood: which one, and what is wrong with it."""
+    """A variable or a file of the topology is invalid. The text names the source and the problem."""
 
     def __init__(self, source: str, found: str) -> None:
         self.source, self.found = source, found
@@ -47,28 +47,28 @@ class Gpu(NamedTuple):
     """One GPU."""
 
     node: int
-    """Number of its KFD node, or its position in a list that replaces detection."""
+    """Number of the KFD node, or the position in a list that replaces detection."""
 
     target: str
-    """Target id of the code it runs, such as ``gfx90a``; with features only if an override names them."""
+    """Target ID of the code that the GPU runs, such as ``gfx90a``. An override may add features."""
 
     device_id: int = 0
-    """PCI device id, 0 when not known."""
+    """PCI device ID, or 0 if unknown."""
 
     render_minor: int = 0
-    """Minor number of its render node: 128 is ``/dev/dri/renderD128``. 0 when not known."""
+    """Minor number of the render node, or 0 if unknown: 128 is ``/dev/dri/renderD128``."""
 
     integrated: bool = False
-    """Whether it is part of a processor: its node has CPU cores too, or only integrated GPUs have its target."""
+    """Whether the GPU is integrated: its node also has CPU cores, or only integrated GPUs have its target."""
 
     number: int = 0
-    """The number of its node for the runtime, which leaves out hidden nodes and numbers the others from 0."""
+    """The runtime's node number. The runtime skips hidden nodes and numbers the others from 0."""
 
 
 def detect_gpus(system: System) -> list[Gpu]:
-    """Return the GPUs in the order of their nodes, as `survey_gpus` finds them.
+    """Return the GPUs in the order of their nodes, like `survey_gpus`.
 
-    Raises `DetectionError` when there is none, but something can't be understood.
+    Raises `DetectionError` if there is no GPU and a source is invalid.
     """
     gpus, problems = survey_gpus(system)
     if problems and not gpus:
@@ -77,18 +77,18 @@ def detect_gpus(system: System) -> list[Gpu]:
 
 
 def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
-    """Return the GPUs in the order of their nodes, and the variables and files that can't be understood.
+    """Return the GPUs in the order of their nodes, and errors for invalid variables and files.
 
     The GPUs come from the first of these that applies:
 
-    1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: none.
-    2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: the targets it lists, separated by commas.
-    3. ``ROCM_TARGET_LST``: the targets in the file it names, one at the start of each line (``gfx000`` is the CPU).
-    4. On Windows what the driver's clinfo lists, else hipInfo of the HIP SDK that ``HIP_PATH`` names.
-    5. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) in place of a node's version.
-    6. In the Windows Subsystem for Linux, which has no topology, that variable alone.
+    1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: no GPUs.
+    2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: a list of targets, separated by commas.
+    3. ``ROCM_TARGET_LST``: a file with a target at the start of each line (``gfx000`` is the CPU).
+    4. On Windows, the driver's clinfo, or hipInfo of the HIP SDK in ``HIP_PATH``.
+    5. The KFD topology. ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) overrides the version of a node.
+    6. In the Windows Subsystem for Linux, which has no topology, only that variable.
 
-    Nodes that a container hides are left out, as the runtime leaves them out.
+    Like the runtime, the function skips nodes that a container hides.
     """
     try:
         listed = _read_list(system)
@@ -106,7 +106,7 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
 
 
 def replacing_variable(system: System) -> str:
-    """Return the name of the variable that replaces the topology, empty when none does."""
+    """Return the name of the variable that replaces the topology, or an empty string."""
     if system.variable("ROCM_BOOTSTRAP_DISABLE_DETECTION") == "1":
         return "ROCM_BOOTSTRAP_DISABLE_DETECTION"
     names = ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_TARGET_LST")
@@ -119,12 +119,12 @@ def is_wsl(system: System) -> bool:
 
 
 def base_target(target: str) -> str:
-    """Return a target id without its features: ``gfx90a`` for ``gfx90a:xnack-``."""
+    """Return a target ID without its features: ``gfx90a`` for ``gfx90a:xnack-``."""
     return target.partition(":")[0]
 
 
 def _read_list(system: System) -> list[Gpu] | None:
-    """Return the GPUs that a variable lists, None when the topology has to be read."""
+    """Return the GPUs that a variable lists, or `None` if no variable replaces the topology."""
     name = replacing_variable(system)
     value = system.variable(name)
     if name == "ROCM_BOOTSTRAP_FORCE_GFX_ARCH":
@@ -136,14 +136,14 @@ def _read_list(system: System) -> list[Gpu] | None:
 
 def _read_target_list(system: System, path: str) -> list[Gpu]:
     source = f"ROCM_TARGET_LST={path}"
-    # A relative path starts from the working directory, as for rocm_agent_enumerator.
+    # A relative path is relative to the working directory, as in rocm_agent_enumerator.
     text = system.read_given(path)
     if text is None:
-        raise DetectionError(source, "the file can't be read; correct the variable or unset it")
-    # Like rocm_agent_enumerator: all other lines are comments, such as names with a character before them.
+        raise DetectionError(source, "the file can't be read; correct or unset the variable")
+    # As in rocm_agent_enumerator, all other lines are comments, for example, targets after another character.
     named = [line.split()[0] for line in text.splitlines() if line.startswith("gfx")]
     if not named:
-        raise DetectionError(source, "no line begins with a GPU target, such as gfx90a, or gfx000 for none")
+        raise DetectionError(source, "no line begins with a GPU target, such as gfx90a, or with gfx000 for the CPU")
     return [gpu for gpu in _number(source, named) if gpu.target != "gfx000"]
 
 
@@ -157,22 +157,22 @@ def _number(source: str, names: list[str]) -> list[Gpu]:
 
 
 def _describe(number: int, target: str) -> Gpu:
-    """Return a GPU of which only the target is known."""
+    """Return a GPU with a known target and no other facts."""
     return Gpu(number, target, integrated=INTEGRATED.fullmatch(base_target(target)) is not None)
 
 
 CLINFO = "clinfo.exe"
-"""In the system's folder since the graphics driver was installed."""
+"""The driver installs this program into the system folder."""
 
 LISTED = re.compile(
     r"^[ \t]*(?:Device Type:\s*(?P<kind>\S+)|Name:\s*(?P<name>\S+)|gcnArchName:\s*(?P<arch>\S+))", re.MULTILINE
 )
-"""What clinfo prints for each device: ``Device Type: CL_DEVICE_TYPE_GPU``, and later ``Name: gfx1100``; or hipInfo:
-``gcnArchName: gfx1100``."""
+"""The output for each device. clinfo prints ``Device Type: CL_DEVICE_TYPE_GPU``, and later ``Name: gfx1100``. hipInfo
+prints ``gcnArchName: gfx1100``."""
 
 
 def find_targets(system: System) -> tuple[str, list[str]]:
-    """Return the targets of Windows' GPUs after the first program that knows any; the last one, where none does."""
+    """Return the first program that lists GPUs, or the last program, and the targets of the GPUs."""
     program, targets = "", []
     for program in _programs(system):
         targets = _parse(system.output(program) or "")
@@ -182,7 +182,7 @@ def find_targets(system: System) -> tuple[str, list[str]]:
 
 
 def system_program(system: System, name: str) -> str:
-    r"""Return the path of a program of the system's folder, such as ``C:\Windows\System32\clinfo.exe``."""
+    r"""Return the path of a program in the system folder, such as ``C:\Windows\System32\clinfo.exe``."""
     root = system.variable("SystemRoot") or "C:\\Windows"
     return f"{root}\\System32\\{name}"
 
@@ -190,12 +190,12 @@ def system_program(system: System, name: str) -> str:
 def _programs(system: System) -> Iterator[str]:
     yield system_program(system, CLINFO)
     sdk = system.variable("HIP_PATH")
-    if PureWindowsPath(sdk).is_absolute():  # a relative one would lead to what lies in the working directory
+    if PureWindowsPath(sdk).is_absolute():  # a relative path would start in the working directory
         yield f"{sdk.rstrip(chr(92))}\\bin\\hipInfo.exe"
 
 
 def _parse(text: str) -> list[str]:
-    """Return the targets that clinfo or hipInfo lists, of GPUs alone: other devices have other names."""
+    """Return the GPU targets that clinfo or hipInfo lists. Other devices have other names."""
     targets, is_gpu = [], False
     for match in LISTED.finditer(text):
         if match["kind"]:
@@ -209,7 +209,7 @@ def _parse(text: str) -> list[str]:
 
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
-"""Folder that holds a numbered folder for each node, CPUs included.
+"""The folder with a numbered folder for each node, including CPUs.
 
 Its layout: https://www.kernel.org/doc/html/latest/gpu/amdgpu/index.html and libhsakmt's ``topology.c``.
 """
@@ -217,28 +217,28 @@ Its layout: https://www.kernel.org/doc/html/latest/gpu/amdgpu/index.html and lib
 PROPERTIES = ("simd_count", "cpu_cores_count", "gfx_target_version", "device_id", "drm_render_minor")
 
 NUMBER = re.compile("[0-9]{1,20}")
-"""What the kernel writes: no more digits than a number of 64 bits has."""
+"""A property as the kernel writes it. A 64-bit number has at most 20 digits."""
 
 NOT_OURS = ("EPERM", "EACCES")
-"""What the kernel answers for a node whose device is hidden from the container."""
+"""The kernel's error for a node whose device is hidden from the container."""
 
 
 def list_nodes(system: System) -> list[int]:
-    """Return the numbers of all KFD nodes, CPUs included; none without the driver.
+    """Return the numbers of all KFD nodes, including CPUs, or an empty list without the driver.
 
-    Raises `DetectionError` when there are nodes that can't be listed.
+    Raises `DetectionError` if the nodes can't be listed.
     """
     refusal = system.listing_refusal(TOPOLOGY)
     if refusal not in ("", "ENOENT"):
-        raise DetectionError(TOPOLOGY, f"can't be listed ({refusal}), so there may be GPUs that nothing is known of")
+        raise DetectionError(TOPOLOGY, f"can't be listed ({refusal}), so there may be unknown GPUs")
     return sorted(int(name) for name in system.list_names(TOPOLOGY) if NUMBER.fullmatch(name))
 
 
 def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
-    """Return the GPUs of the nodes, and an error for each node that can't be understood.
+    """Return the GPUs of the nodes, and an error for each invalid node.
 
-    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) replaces a node's version. Nodes that a container hides are left
-    out, as the runtime leaves them out.
+    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) replaces a node's version. Like the runtime, the function skips
+    nodes that a container hides.
     """
     gpus: list[Gpu] = []
     problems: dict[str, DetectionError] = {}
@@ -256,7 +256,7 @@ def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
 
 
 def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
-    # The numbers that detection uses, 0 for each that is absent.
+    # The numbers that detection uses. A missing number is 0.
     text = system.read_text(path)
     if text is None:
         raise DetectionError(path, f"can't be read ({system.refusal(path)})")
@@ -267,10 +267,10 @@ def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
             raise DetectionError(path, f"{line!r} is not a property; expected {name!r} and a number")
         if name in PROPERTIES:
             properties[name] = int(value)
-    # The kernel writes it for every node, 0 for one of CPUs.
+    # The kernel writes this property for every node. It is 0 for CPUs.
     if "simd_count" not in properties:
         found = f"begins with {text[:40]!a}" if text.strip() else "is empty"
-        raise DetectionError(path, f"{found}; expected properties, 'simd_count' and a number among them")
+        raise DetectionError(path, f"{found}; expected properties that include 'simd_count' and a number")
     properties = {name: properties.get(name, 0) for name in PROPERTIES}
     version = properties["gfx_target_version"]
     if not version and not properties["simd_count"]:
@@ -281,10 +281,10 @@ def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
 
 
 def _read_override(system: System, number: int) -> str:
-    """Return the target that ``HSA_OVERRIDE_GFX_VERSION`` sets for the node of this number (the runtime's).
+    """Return the target that ``HSA_OVERRIDE_GFX_VERSION`` sets for a node, given the runtime's number.
 
-    It is what the runtime takes in place of a GPU's own; empty when no variable sets it. Raises `DetectionError` for a
-    value that is not a version.
+    The runtime uses this target instead of the GPU's own. Return an empty string if no variable sets a target. Raises
+    `DetectionError` if the value is not a version.
     """
     name = f"HSA_OVERRIDE_GFX_VERSION_{number}"
     name = name if system.variable(name) else "HSA_OVERRIDE_GFX_VERSION"
@@ -303,7 +303,7 @@ def _read_override(system: System, number: int) -> str:
 def _target_of_version(path: str, version: int) -> str:
     if not version:
         found = (
-            "a GPU without gfx_target_version, which Linux shows since 5.13; "
+            "a GPU without gfx_target_version, which Linux 5.13 and later show; "
             "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
         )
         raise DetectionError(path, found)
@@ -317,32 +317,35 @@ def _target_of_version(path: str, version: int) -> str:
 
 
 def target_name(gfx_target_version: int) -> str:
-    """Return the target of KFD's number: major * 10000 + minor * 100 + stepping, so 90010 is ``gfx90a``."""
+    """Return the target for KFD's number, major * 10000 + minor * 100 + stepping. 90010 is ``gfx90a``."""
     major, rest = divmod(gfx_target_version, 10000)
     minor, stepping = divmod(rest, 100)
     return f"gfx{major}{minor:x}{stepping:x}"
 
 
 def _is_version(version: int) -> bool:
-    """Return whether a name can spell it: minor version and stepping are one character each, and AMD began with 6."""
+    """Return whether a name for the version exists.
+
+    The minor version and the stepping have one character each, and the first major version is 6.
+    """
     major, rest = divmod(version, 10000)
     return 6 <= major < 100 and all(number < 16 for number in divmod(rest, 100))
 
 
 def visible_gpus(system: System, gpus: list[Gpu]) -> dict[int, Gpu]:
-    """Return the GPUs that a program sees, by the numbers that ``HIP_VISIBLE_DEVICES`` has for them.
+    """Return the GPUs that a program sees, by their numbers in ``HIP_VISIBLE_DEVICES``.
 
-    The runtime numbers GPUs in the order of the kernel's nodes. ``ROCR_VISIBLE_DEVICES`` takes some of them,
-    which HIP then numbers from 0. When its own variable isn't set, HIP reads ``CUDA_VISIBLE_DEVICES``.
+    The runtime numbers GPUs in the order of the kernel's nodes. ``ROCR_VISIBLE_DEVICES`` selects some of them, and HIP
+    numbers these from 0. If HIP's own variable isn't set, HIP reads ``CUDA_VISIBLE_DEVICES``.
     """
     reachable = dict(enumerate(_choose(system.variable("ROCR_VISIBLE_DEVICES"), dict(enumerate(gpus))).values()))
     return _choose(system.variable("HIP_VISIBLE_DEVICES") or system.variable("CUDA_VISIBLE_DEVICES"), reachable)
 
 
 def _choose(value: str, gpus: dict[int, Gpu]) -> dict[int, Gpu]:
-    """Return the GPUs that a variable names, up to the first number without a GPU: the runtimes' rule.
+    """Return the GPUs that a variable names. Like the runtimes, stop at the first number without a GPU.
 
-    Returns all for a variable that isn't set, and for one with UUIDs, which the topology doesn't show for all GPUs.
+    Return all GPUs if the variable isn't set or contains UUIDs, because not every GPU has a UUID in the topology.
     """
     words = [word.strip() for word in value.split(",")]
     if not value or any(word.upper().startswith("GPU-") for word in words):

@@ -1,6 +1,6 @@
-"""The commands that install packages of the set, each with where pip finds them, or open their files.
+"""The commands that install packages of the set from their source, or make their files readable.
 
-Without that, pip asks its default index, where anybody may have registered their names.
+Without a source, pip uses its default index, where anyone may have registered the names.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ UNKNOWN_INDEX = "--index-url URL  # URL is the index that you installed from"
 
 
 def installation_hint(*logical: str) -> str:
-    """Return the command that installs packages. As those of all hints, its comment makes it the end of a message."""
+    """Return the command that installs packages. The command may have a comment, so it must end a message."""
     return with_source(_command(logical))
 
 
 def reinstallation_hint(*logical: str) -> str:
-    """Return the command that installs packages again, for those whose files are damaged."""
+    """Return the command that reinstalls packages with damaged files."""
     return with_source(f"{_command(logical)} --force-reinstall")
 
 
 def overwriting_hint(*logical: str) -> str:
-    """Return the command that installs packages over what is there, for those that pip can't uninstall."""
+    """Return the command that overwrites installed packages that pip can't uninstall."""
     return with_source(f"{_command(logical)} --ignore-installed")
 
 
 def with_source(command: str) -> str:
-    """Return a command of pip that says where the packages came from, as far as their installer noted that."""
+    """Return a pip command with the source of the packages, as far as the installer recorded the source."""
     try:
         from ._distributions import name_origin  # noqa: PLC0415 (slow to import, and needed where something is wrong)
-    except ImportError:  # of an installation without some of its files, which the command is to mend
+    except ImportError:  # the installation lacks files, and the command repairs the installation
         return f"{command} {UNKNOWN_INDEX}"
     return f"{command} {name_origin() or UNKNOWN_INDEX}"
 
@@ -46,10 +46,10 @@ def _command(logical: tuple[str, ...]) -> str:
 
 
 def opening_hint(*folders: Path) -> str:
-    """Return the command that opens folders to all users, and who may run it.
+    """Return the command that makes folders accessible to all users, and the user who may run it.
 
-    Installing again is no remedy: uv fails halfway where it can't list a folder, and pip leaves it behind under another
-    name. Both remove a folder later only where its owner may write to it.
+    A reinstallation doesn't help. uv fails halfway if it can't list a folder, and pip leaves the folder behind under
+    another name. Both later remove a folder only if its owner may write to it.
     """
     from shlex import quote  # noqa: PLC0415 (needed where something is wrong)
 

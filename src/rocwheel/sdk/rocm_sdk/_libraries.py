@@ -1,7 +1,7 @@
-"""Finds public libraries by their short names, and those for the machine's GPU.
+"""Finds public libraries by their short names, and libraries for the machine's GPU.
 
-A library for one target has the SONAME of that for all, ``libx.so.1``, and lies beside it as ``libx.so.1.gfx906``.
-Whichever of the two a process loads first is the one that everything else in it gets by that SONAME.
+A library for one target, ``libx.so.1.gfx906``, is next to the library for all targets, ``libx.so.1``, and has the same
+SONAME. If a process loads one of the two, all later requests for that SONAME get the same library.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ._gpus import Gpu
 
 _LOADED: dict[Path, ctypes.CDLL] = {}
-"""Handles of the libraries for one target that were loaded so far, by the path of the library for all GPUs."""
+"""Handles of the loaded libraries for one target, by the path of the library for all GPUs."""
 
 
 def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return the short name and the absolute path of each library, leaving out optional ones that are absent.
+    """Return the short name and the absolute path of each library, without optional libraries that are absent.
 
-    These are the libraries for all GPUs, also where there are others for the machine's.
-    Raises `ModuleNotFoundError` for unknown names and for packages that aren't installed (all of them, with the
-    command that installs them), `FileNotFoundError` for a library that its package lacks.
+    The result contains the libraries for all GPUs, even if there are libraries for the machine's GPU.
+    Raises `ModuleNotFoundError` for unknown names and for missing packages. The message has the command that installs
+    all missing packages. Raises `FileNotFoundError` for a library that its package lacks.
     """
     entries = [(name, _describe(name)) for name in shortnames]
     roots = {entry["package"]: find_root(entry["package"]) for _, entry in entries}
@@ -69,7 +69,7 @@ def _describe(name: str) -> _build_info.LibraryInfo:
 
 
 def chosen_library(name: str, path: Path) -> Path:
-    """Return the file to load in the place of ``path``, which the public library ``name`` is for all GPUs."""
+    """Return the file to load instead of ``path``, the public library ``name`` for all GPUs."""
     if path.relative_to(_root(name)).as_posix() not in _build_info.OVERLAID.get(name, ()):
         return path
     chosen = _beside(path, choose_device(System()).device)
@@ -77,10 +77,10 @@ def chosen_library(name: str, path: Path) -> Path:
 
 
 def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
-    """Load what ``name`` and the libraries that it needs have for the GPU; return it by the paths of those for all.
+    """Load ``name`` and its dependencies for the GPU. Return the loaded files by the paths of the common libraries.
 
-    Each is loaded after those that it needs. One that was loaded before, as it is for all GPUs, stays: a warning says
-    so. Raises `OSError` for a library that can't be loaded.
+    Dependencies are loaded first. If a library for all GPUs is already loaded, it stays, with a warning. Raises
+    `OSError` for a library that can't be loaded.
     """
     paths = [_root(name) / path for path in _build_info.OVERLAID.get(name, ())]
     if not paths:
@@ -88,12 +88,12 @@ def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
     choice = choose_device(System())
     found = {path: _beside(path, choice.device) for path in paths}
     there = {path: chosen for path, chosen in found.items() if choice.device and chosen.is_file()}
-    # Of GPUs that are part of a processor, `rocm-sdk doctor` tells.
+    # `rocm-sdk doctor` reports integrated GPUs.
     others = ", ".join(dict.fromkeys(base_target(gpu.target) for gpu in choice.left_out if not gpu.integrated))
     if there and others:
         msg = (
             f"This process uses the ROCm libraries for {choice.device}, which have no code for {others}. "
-            "Run one process for each kind of GPU, and show it that kind alone: ROCR_VISIBLE_DEVICES."
+            "Run one process for each kind of GPU, and show it only that kind: ROCR_VISIBLE_DEVICES."
         )
         warnings.warn(msg, RuntimeWarning, stacklevel=3)
     return {path: _load(path, chosen, mode) for path, chosen in there.items()}
@@ -109,7 +109,7 @@ def _beside(path: Path, device: str) -> Path:
 
 def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
     if path not in _LOADED:
-        # The library of this SONAME that the process has, None when it has none.
+        # The loaded library with this SONAME, or `None`.
         try:
             earlier = ctypes.CDLL(path.name, mode=mode | os.RTLD_NOLOAD)
         except OSError:
@@ -125,29 +125,28 @@ def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
 
 
 def _is_mapped(path: Path) -> bool:
-    """Return whether the process has this file; the kernel names it by a path without symbolic links."""
+    """Return whether the process has loaded this file. The kernel uses paths without symbolic links."""
     real = os.path.realpath(path)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 (as elsewhere)
         return any(line.rstrip("\n").endswith(f" {real}") for line in maps)
 
 
 class DeviceChoice(NamedTuple):
-    """Whose libraries a process uses."""
+    """The libraries that a process uses."""
 
     device: str
-    """The target of an installed device package; empty for the libraries for all GPUs."""
+    """The target of an installed device package, or an empty string for the libraries for all GPUs."""
 
     left_out: list[Gpu]
-    """GPUs that the process sees and for which these libraries have no code."""
+    """Visible GPUs for which these libraries have no code."""
 
 
 def choose_device(system: System) -> DeviceChoice:
-    """Choose for the GPUs that this process sees.
+    """Choose libraries for the GPUs that this process sees.
 
-    One package that the user chose comes first; of several, and of all packages without a choice, the one that serves
-    all of the GPUs. Where there is none, it is the libraries for all GPUs if they have code for each of them, else the
-    package for the first GPU that has one, those that are part of a processor last. A process has one library of a
-    name: it can't have one for each GPU.
+    If the user chose one package, use it. Otherwise, use the first of these: a package for all visible GPUs (out of
+    the user's choices, if any), the libraries for all GPUs if they have code for each GPU, or the package for the first
+    GPU that has one, with integrated GPUs last. A process can't load several libraries with the same name.
     """
     gpus = list(visible_gpus(system, survey_gpus(system)[0]).values())
     installed = installed_devices()
@@ -157,7 +156,7 @@ def choose_device(system: System) -> DeviceChoice:
 
 
 def _asked(system: System) -> tuple[str, ...]:
-    """Return what the user chose; nothing for a choice that this release lacks, which is reported elsewhere."""
+    """Return the user's choice, or nothing for an unavailable choice, which other code reports."""
     try:
         return select(system).families if system.variable(CHOICE_VARIABLE) else ()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Standard output and error, whose failures are no errors of files, and text without control characters."""
+"""Writes to standard output and error with their own error type, and removes control characters from text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class OutputError(Exception):
-    """Standard output can't be written. It is no OSError: argparse ignores these, commands take them for files'."""
+    """Standard output can't be written. It isn't an OSError, which argparse ignores and commands relate to files."""
 
     def __init__(self, reason: OSError) -> None:
-        super().__init__(f"the output: can't be written ({reason.strerror}). Check where it goes.")
+        super().__init__(f"the output: can't be written ({reason.strerror}). Check the destination.")
         self.is_broken_pipe = isinstance(reason, BrokenPipeError)
 
 
@@ -42,7 +42,7 @@ class _Output:
 
 
 class _Messages(_Output):
-    """A stream that loses what can't be written: there is nowhere left to say so."""
+    """A stream that silently drops text that can't be written, because there is nowhere to report the failure."""
 
     def write(self, text: str) -> int:
         try:
@@ -58,16 +58,16 @@ class _Messages(_Output):
 
 
 def prepare_streams() -> None:
-    """Make standard output either write all or raise `OutputError`, and standard error never fail.
+    """Make standard output write everything or raise `OutputError`, and make standard error never fail.
 
-    One that the caller closed leads nowhere.
+    Text for a closed stream is dropped.
     """
     sys.stdout = _Output(_buffered(sys.stdout or _nowhere()))
     sys.stderr = _Messages(sys.stderr or _nowhere())
 
 
 def drop_output() -> None:
-    """Redirect standard output to nowhere, so that Python's own last flush doesn't fail again."""
+    """Redirect standard output to the null device, so that Python's last flush doesn't fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -76,7 +76,7 @@ def _nowhere() -> TextIO:
 
 
 def _buffered(stream: TextIO) -> TextIO:
-    """Return a stream with a buffer. Without (PYTHONUNBUFFERED), Python overlooks that a disk cut a write short."""
+    """Return a stream with a buffer. Without a buffer (PYTHONUNBUFFERED), Python ignores short writes."""
     raw = getattr(stream, "buffer", None)
     if not isinstance(raw, io.RawIOBase):
         return stream
@@ -84,18 +84,18 @@ def _buffered(stream: TextIO) -> TextIO:
 
 
 CONTROL = (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-"""Those of ASCII and ISO 8859, separators of lines and paragraphs, and what turns the direction of text around."""
+"""ASCII and ISO 8859 control characters, line and paragraph separators, and bidirectional controls."""
 
 ESCAPES = {code: f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}" for code in CONTROL}
 
 
 def printable(text: str) -> str:
-    """Return a text with control characters as escapes, except tabs and line ends."""
+    """Return a text with escaped control characters, except tabs and line ends."""
     return text.translate(ESCAPES)
 
 
 def in_one_line(text: str) -> str:
-    """Return a text as `printable` does, with tabs and line ends as escapes, too: a name must not begin a line."""
+    """Return a text like `printable`, and also escape tabs and line ends. A name must not start a new line."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -105,6 +105,6 @@ def warn(text: str) -> None:
 
 
 def listed(names: list[str], shown: int = 3) -> str:
-    """Return names for a message, the first few of many."""
+    """Return names for a message: only the first few of a long list."""
     rest = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

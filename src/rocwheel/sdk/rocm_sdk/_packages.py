@@ -1,7 +1,7 @@
-"""Finds the installed packages of the SDK by their folders, so that nothing is ever out of date.
+"""Finds the installed packages of the SDK by their folders, so that the result is always current.
 
-What lies in the working directory doesn't count, where anybody may have put it: ``python -c`` and ``python -m`` search
-that folder first, an empty entry of ``PYTHONPATH`` adds it, and a relative one a folder below or beside it.
+Files in the working directory don't count, because anyone may have put them there. ``python -c`` and ``python -m``
+search that folder first. An empty entry of ``PYTHONPATH`` adds that folder, and a relative entry adds a folder near it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Package(NamedTuple):
     """Name of the distribution, such as ``rocm-sdk-core``."""
 
     module: str
-    """Import name of its Python code, empty for device packages."""
+    """Import name of the Python code. Empty for device packages."""
 
     platform_module: str
-    """Import name of the folder that holds its files, such as ``_rocm_sdk_core``."""
+    """Import name of the folder with the files, such as ``_rocm_sdk_core``."""
 
 
 def describe_package(logical: str, family: str = "") -> Package | None:
-    """Return the names of a package (``core``, ``libraries`` ...), None when this release has no such package."""
+    """Return the names of a package (``core``, ``libraries`` ...), or `None` if this release has no such package."""
     names = _build_info.PACKAGES.get(logical)
     if names is None:
         return None
@@ -55,17 +55,17 @@ def describe_package(logical: str, family: str = "") -> Package | None:
 
 
 def find_root(logical: str) -> Path | None:
-    """Return the folder that holds a package's files, None when the package isn't installed."""
+    """Return the folder with a package's files, or `None` if the package isn't installed."""
     is_per_family = logical == "libraries" and _build_info.LAYOUT == "per-family"
     package = describe_package(logical, library_family() if is_per_family else "")
     return find_module(package.platform_module) if package else None
 
 
 def find_module(name: str) -> Path | None:
-    """Return the folder of a package with an ``__init__.py``, first next to ``rocm_sdk``, then on ``sys.path``.
+    """Return the folder of a package with an ``__init__.py``. Look next to ``rocm_sdk``, and then on ``sys.path``.
 
-    Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``. Raises `OSError` where
-    it can't be told what is there.
+    Installers may put wheels with binaries into another folder than pure wheels: ``lib64`` next to ``lib``. Raises
+    `OSError` if the system can't tell.
     """
     neighbor = SITE / name
     if is_there(neighbor / "__init__.py"):
@@ -75,9 +75,9 @@ def find_module(name: str) -> Path | None:
 
 
 def library_family() -> str:
-    """Return the family whose libraries to use: the choice, else the one installed, else the first that suits the GPU.
+    """Return the family whose libraries to use: the user's choice, the installed family, or the first for the GPU.
 
-    Empty when none is installed and none can be chosen. A choice that this release lacks is ignored.
+    Return an empty string if no family is installed and no family can be chosen. Ignore unavailable choices.
     """
     system = _system_with_valid_choice()
     installed = installed_families()
@@ -93,7 +93,7 @@ def _system_with_valid_choice() -> System:
     try:
         if system.variable(CHOICE_VARIABLE):
             select(system)
-    except ValueError:  # `rocm-sdk doctor` and `rocm-sdk test` report it
+    except ValueError:  # `rocm-sdk doctor` and `rocm-sdk test` report this error
         return System(environ={name: value for name, value in os.environ.items() if name != CHOICE_VARIABLE})
     return system
 
@@ -107,7 +107,7 @@ def installed_families() -> list[str]:
 
 
 def installed_devices() -> list[str]:
-    """Return the GPU targets whose device packages are installed. Raises `OSError` where that can't be told."""
+    """Return the GPU targets with installed device packages. Raises `OSError` if the system can't tell."""
     device = describe_package("device")
     root = find_module(device.platform_module) if device else None
     links = root / ".devel_links" if root else None
@@ -118,9 +118,9 @@ def installed_devices() -> list[str]:
 
 
 def metadata_folders(site: Path, dist: str) -> list[Path]:
-    """Return all ``.dist-info`` folders of a distribution: there may be more than the installer's.
+    """Return all ``.dist-info`` folders of a distribution. There may be more folders than the installer's.
 
-    Raises `OSError` where ``site`` can't be listed, which `Path.glob` takes for empty.
+    Raises `OSError` if ``site`` can't be listed. `Path.glob` would return nothing.
     """
     wanted = normalize_name(dist)
     folders = sorted(path for path in site.iterdir() if path.suffix == ".dist-info")
@@ -128,36 +128,36 @@ def metadata_folders(site: Path, dist: str) -> list[Path]:
 
 
 def release_of(version: str) -> str:
-    """Return a version without its post-release, which packs the same files again."""
+    """Return a version without its post-release, which contains the same files."""
     return re.sub(r"\.post\d+", "", version)
 
 
 def normalize_name(name: str) -> str:
-    """Return a distribution's name in the one form that all its spellings share."""
+    """Return the normalized name of a distribution."""
     return re.sub("[-_.]+", "-", name).lower()
 
 
 def find_trusted(name: str) -> ModuleSpec | None:
-    """Return the import spec of a module at the top, None when only the working directory has it, or nothing."""
+    """Return the import spec of a top-level module, or `None` if it is missing or only in the working directory."""
     invalidate_caches()
     return PathFinder.find_spec(name, trusted_entries())
 
 
 def is_trusted(name: str) -> bool:
-    """Return whether importing a module, at the top or below a package, runs nothing of the working directory."""
+    """Return whether importing a module or submodule runs no code from the working directory."""
     top = name.partition(".")[0]
     return name in sys.modules or _places(PathFinder.find_spec(top)) == _places(find_trusted(top))
 
 
 def _places(spec: ModuleSpec | None) -> tuple[str | None, list[str]]:
-    """Return the file of a module and the folders in which what is below it is looked for."""
+    """Return the file of a module and the folders that Python searches for submodules."""
     return (spec.origin, list(spec.submodule_search_locations or ())) if spec else (None, [])
 
 
 def trusted_entries() -> list[str]:
-    """Return the entries of ``sys.path`` without the working directory and those that are relative to it.
+    """Return the entries of ``sys.path`` without the working directory and entries relative to it.
 
-    They count where Python or ``rocm_sdk`` itself is installed in them: then all that is imported lies there.
+    Keep such an entry if it contains Python or ``rocm_sdk``, because then all imports come from there.
     """
     real = os.path.realpath
     installed = (*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__), str(SITE))  # noqa: PTH120
@@ -166,9 +166,9 @@ def trusted_entries() -> list[str]:
 
 
 def _relative_folders() -> list[str]:
-    """Return the working directory, and the folders that relative entries of ``PYTHONPATH`` lead to from there.
+    """Return the working directory, and the folders of relative ``PYTHONPATH`` entries.
 
-    Python has made absolute paths of these. There are none when the working directory was removed.
+    Python turns these entries into absolute paths. The result is empty if the working directory was removed.
     """
     try:
         here = os.getcwd()  # noqa: PTH109 (as the entries, no path object)

@@ -1,4 +1,4 @@
-"""What differs between the systems that the packages run on: everything else asks `this_platform`."""
+"""The differences between the systems that the packages run on. All other modules use `this_platform`."""
 
 from __future__ import annotations
 
@@ -28,44 +28,45 @@ _IN_USE: list[Platform] = []
 
 
 def this_platform() -> Platform:
-    """Return the side of this machine: `Posix` or `Windows`."""
+    """Return the platform of this machine: `Posix` or `Windows`."""
     if not _IN_USE:
         _IN_USE.append(Windows(WindowsCalls()) if sys.platform == "win32" else Posix())
     return _IN_USE[0]
 
 
 def use_platform(platform: Platform) -> None:
-    """Have another side asked from now on, such as Windows whose calls a test has replaced."""
+    """Use another platform from now on, for example, Windows with calls that a test replaces."""
     _IN_USE[:] = [platform]
 
 
 class Posix:
-    """A system with symbolic links, and whose programs replace one another."""
+    """A system with symbolic links, where a program can replace its process."""
 
     is_windows: Literal[False] = False
     program_suffix = ""
-    """What the names of programs end with."""
+    """The suffix of program names."""
     libraries = "*.so*"
-    """Pattern of the names of shared libraries."""
+    """The pattern for names of shared libraries."""
 
     @contextmanager
     def locked(self, file: IO[bytes]) -> Iterator[None]:
-        """Hold the lock of a file that is open for writing; wait for whoever has it."""
+        """Hold the lock of a file that is open for writing. Wait for the current holder."""
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield  # closing the file gives it back
+        yield  # closing the file releases the lock
 
     def retry(self, action: Callable[..., Result], *arguments: Any) -> Result:
-        """Do something with files once: nobody else keeps them from it for a moment."""
+        """Run a file operation once. Other programs don't block files on this system."""
         return action(*arguments)
 
     def move_folder(self, new: Path, place: Path) -> None:
-        """Give a folder another name in one step, where there may be an empty folder."""
+        """Rename a folder atomically. The target may be an empty folder."""
         new.replace(place)
 
     def empty_folder(self, folder: Path, first: str) -> None:
-        """Remove what a folder holds, one file before the others, without following a link.
+        """Remove the contents of a folder without following links, one given file first.
 
-        It goes by descriptors: where others may write to the folder above, they may put a link in its place.
+        The function uses descriptors, because users who may write to the parent folder may replace the folder with a
+        link.
         """
         descriptor = _open_folder(folder)
         try:
@@ -76,7 +77,7 @@ class Posix:
             os.close(descriptor)
 
     def set_folder_mode(self, folder: Path, mode: int) -> None:
-        """Give a folder its permissions. Raises `OSError` when another user has put a link in its place."""
+        """Set the permissions of a folder. Raises `OSError` if another user has replaced the folder with a link."""
         descriptor = _open_folder(folder)
         try:
             os.fchmod(descriptor, mode)
@@ -84,18 +85,18 @@ class Posix:
             os.close(descriptor)
 
     def set_file_mode(self, file: IO[Any], mode: int) -> None:
-        """Give an open file its permissions."""
+        """Set the permissions of an open file."""
         os.fchmod(file.fileno(), mode)
 
     def may_trust(self, folder: Path, package: Path) -> bool:
-        """Return whether a folder was made by root, this user, or one who may change ``package`` itself.
+        """Return whether a folder belongs to root, this user, or a user who may change ``package`` itself.
 
-        That is its owner; where its group may write to it, a user of that group; where all may, anybody: they can put
-        an archive of their own there, of which trees are made. Whoever may make files beside the package alone can make
-        such a folder or a link in its place, too. Raises `OSError` when there is none.
+        Such users are the owner, members of a group with write access, or anyone if all users have write access. They
+        can replace the archive, from which trees are expanded. A user who may only create files next to the package can
+        create such a folder or link, too, and isn't trusted. Raises `OSError` if the folder doesn't exist.
 
-        Where the package has an access ACL, its group isn't trusted: the group's bits are then the ACL's mask, the most
-        that its entries grant, and not what the group may do (acl(5), https://man7.org/linux/man-pages/man5/acl.5.html).
+        If the package has an access ACL, its group isn't trusted: the group bits are then the ACL's mask, and not the
+        permissions of the group (acl(5), https://man7.org/linux/man-pages/man5/acl.5.html).
         """
         installed = package.stat()
         strangers = {folder.lstat().st_uid, folder.stat().st_uid} - {0, os.geteuid(), installed.st_uid}
@@ -105,20 +106,20 @@ class Posix:
         return all(is_of_group and _is_member(user, installed.st_gid) for user in strangers)
 
     def extended(self, path: Path) -> Path:
-        """Return a path by which a file is reached however long it is: the path itself."""
+        """Return a form of a path that works at any length: the path itself."""
         return path
 
     def plain(self, text: str) -> str:
-        """Return a text with paths as people write them: the text itself."""
+        """Return a text with paths in their usual form: the text itself."""
         return text
 
     def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` asks it)
-        """Return why no file can have a path of an archive: any name is fine."""
+        """Return why a path in an archive is invalid, or an empty string. Any name is valid here."""
         return ""
 
 
 def _is_member(user: int, group: int) -> bool:
-    """Return whether a user is in a group; one whom the system doesn't know is in none."""
+    """Return whether a user is in a group. A user that the system doesn't know is in no group."""
     import pwd  # noqa: PLC0415 (of no use but for packages that a group may change)
 
     try:
@@ -129,17 +130,17 @@ def _is_member(user: int, group: int) -> bool:
 
 
 def _may_have_acl(folder: Path) -> bool:
-    """Return whether a folder has an access ACL, or may have one that can't be asked for.
+    """Return whether a folder has an access ACL, or may have one that can't be read.
 
-    One that says no more than the mode is none: Linux notes the mode alone.
+    An ACL that only repeats the mode doesn't count: Linux stores only the mode.
     """
-    list_attributes = getattr(os, "listxattr", None)  # Python before 3.11.4 has it with glibc alone
+    list_attributes = getattr(os, "listxattr", None)  # Python before 3.11.4 has this function only with glibc
     if list_attributes is None:
         return True
     try:
         return "system.posix_acl_access" in list_attributes(folder)
     except OSError as e:
-        return e.errno != errno.ENOTSUP  # that is what file systems without attributes say
+        return e.errno != errno.ENOTSUP  # the error of file systems without attributes
 
 
 def _open_folder(path: Path | str, inside: int | None = None) -> int:
@@ -160,24 +161,24 @@ def _empty(folder: int) -> None:
 
 
 LOCKED_BYTE = 1 << 30
-"""Position of the byte that stands for a file's lock: a locked byte can't be read, so none of the file's own."""
+"""Position of the lock byte. A locked byte can't be read, so the byte is outside the file."""
 
 LOCK_PAUSE = 0.1
-"""Seconds between two questions whether a lock is free: Python has no call that waits for one of Windows."""
+"""Seconds between attempts to take a lock. Python can't wait for a lock on Windows."""
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between attempts at files that another program, such as a virus scanner, has open for a moment."""
+"""Seconds between attempts with files that another program, such as a virus scanner, has briefly opened."""
 
 PREFIX = "\\\\?\\"
-"""What begins a path that may be longer than 259 characters and is taken literally ("Naming Files, Paths")."""
+"""The prefix of literal paths, which may have more than 259 characters ("Naming Files, Paths")."""
 
 REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]')
 DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ ]*([.].*)?", re.IGNORECASE)
-"""Names that are devices in every folder, whatever their suffix."""
+"""Names that are devices in every folder, with any suffix."""
 
 
 class Windows:
-    """A system whose files are known by names in any case, and whose users may not make symbolic links."""
+    """A system with case-insensitive file names, where users may not create symbolic links."""
 
     is_windows: Literal[True] = True
     program_suffix = ".exe"
@@ -188,9 +189,9 @@ class Windows:
 
     @contextmanager
     def locked(self, file: IO[bytes]) -> Iterator[None]:
-        """Hold the lock of a file that is open for writing; wait for whoever has it.
+        """Hold the lock of a file that is open for writing. Wait for the current holder.
 
-        Windows takes it from a process that ends, however that comes.
+        Windows releases the lock when the process ends for any reason.
         """
         while not self.calls.try_lock(file.fileno(), LOCKED_BYTE):
             self.calls.pause(LOCK_PAUSE)
@@ -200,7 +201,7 @@ class Windows:
             self.calls.unlock(file.fileno(), LOCKED_BYTE)
 
     def retry(self, action: Callable[..., Result], *arguments: Any) -> Result:
-        """Do something with files, again after a while where they are in use. Raises what the last attempt raises."""
+        """Run a file operation, and retry while files are in use. Raises the error of the last attempt."""
         for pause in PAUSES:
             try:
                 return action(*arguments)
@@ -209,13 +210,13 @@ class Windows:
         return action(*arguments)
 
     def move_folder(self, new: Path, place: Path) -> None:
-        """Give a folder another name in one step, where there may be an empty folder, which goes before."""
+        """Rename a folder. If the target is an empty folder, remove the target first."""
         if place.exists():
             self.retry(place.rmdir)
         self.retry(new.rename, place)
 
     def empty_folder(self, folder: Path, first: str) -> None:
-        """Remove what a folder holds, one file before the others."""
+        """Remove the contents of a folder, one given file first."""
         import shutil  # noqa: PLC0415 (slow to import)
 
         (folder / first).unlink(missing_ok=True)
@@ -226,19 +227,19 @@ class Windows:
                 path.unlink(missing_ok=True)
 
     def set_folder_mode(self, folder: Path, mode: int) -> None:
-        """Give a folder its permissions: Windows knows one, which is to write."""
+        """Set the permissions of a folder. Windows has only the write permission."""
         folder.chmod(mode)
 
     def set_file_mode(self, file: IO[Any], mode: int) -> None:
-        """Give an open file its permissions."""
+        """Set the permissions of an open file."""
         Path(file.name).chmod(mode)
 
     def may_trust(self, folder: Path, package: Path) -> bool:  # noqa: ARG002 (`Posix` asks it)
-        """Return whether a folder beside a package is as good as that: who may make one there, Windows does not say."""
+        """Return whether a folder next to a package is as trusted as the package. Windows doesn't tell."""
         return True
 
     def extended(self, path: Path) -> Path:
-        """Return a path by which a file is reached however long it is."""
+        """Return a form of a path that works at any length."""
         text = str(path)
         if text.startswith(PREFIX):
             return path
@@ -247,56 +248,56 @@ class Windows:
         return Path(PREFIX + text) if text[1:3] == ":\\" else path
 
     def plain(self, text: str) -> str:
-        """Return a text with paths as people write them."""
+        """Return a text with paths in their usual form."""
         return text.replace(f"{PREFIX}UNC\\", "\\\\").replace(PREFIX, "")
 
     def name_fault(self, path: str) -> str:
-        """Return why no file can have a path of an archive, whose folders are parted by ``/``; empty when one can.
+        """Return why a path in an archive, separated by ``/``, is invalid, or an empty string.
 
-        The rules: https://learn.microsoft.com/windows/win32/fileio/naming-a-file. Windows itself would take a name
-        with a colon for a stream of another file, and leave out dots and blanks at an end.
+        The rules: https://learn.microsoft.com/windows/win32/fileio/naming-a-file. Windows itself treats a name with a
+        colon as a stream of another file, and removes trailing dots and blanks.
         """
         for name in path.split("/"):
             refused = REFUSED.search(name)
             if refused:
-                return f"{name!r} has {refused[0]!r}, which no name of Windows has"
+                return f"{name!r} has {refused[0]!r}, which Windows doesn't allow"
             if name not in (".", "..") and name.endswith((".", " ")):
-                return f"{name!r} ends with {name[-1]!r}, which Windows leaves out"
+                return f"{name!r} ends with {name[-1]!r}, which Windows removes"
             if DEVICES.fullmatch(name):
-                return f"{name!r} is a device of Windows"
+                return f"{name!r} is a Windows device name"
         return ""
 
 
 _LONGEST = 32768
-"""Characters that a path of Windows has at most."""
+"""The maximum length of a path on Windows."""
 
 
 class WindowsCalls:
-    """What is asked of Windows itself, and nothing else: a test replaces it, so that all other code runs anywhere.
+    """All calls of Windows functions. Tests replace this class, so that all other code runs on any system.
 
-    Nothing here decides anything. The calls: https://learn.microsoft.com/windows/win32/api/libloaderapi/.
+    This class contains no logic. The calls: https://learn.microsoft.com/windows/win32/api/libloaderapi/.
     """
 
     def __init__(self) -> None:
-        self._ctypes: Any = import_module("ctypes")  # which Linux has no need of
+        self._ctypes: Any = import_module("ctypes")  # Linux doesn't need this module
 
     def add_dll_directory(self, folder: str) -> object:
-        """Have DLLs looked for in a folder, too, and return the handle that takes it back (``AddDllDirectory``)."""
+        """Add a folder to the DLL search path, and return the handle that removes it (``AddDllDirectory``)."""
         system: Any = os
         handle: object = system.add_dll_directory(folder)
         return handle
 
     def load(self, path: str) -> ctypes.CDLL:
-        """Load a DLL by its absolute path, with what it needs. Raises `OSError`.
+        """Load a DLL by its absolute path, with its dependencies. Raises `OSError`.
 
-        ctypes asks for ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``: the DLL's folder, that
-        of the program, those added, System32. PATH is not looked at.
+        ctypes uses ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``: the folders of the DLL and
+        of the program, the added folders, and System32, but not PATH.
         """
         library: ctypes.CDLL = self._ctypes.CDLL(path)
         return library
 
     def loaded_path(self, name: str) -> str:
-        """Return the path of the DLL of a file name that the process has, empty when it has none."""
+        """Return the path of the loaded DLL with a file name, or an empty string."""
         ctypes, kernel = self._ctypes, self._ctypes.windll.kernel32
         kernel.GetModuleHandleW.restype = ctypes.c_void_p
         kernel.GetModuleHandleW.argtypes = [ctypes.c_wchar_p]
@@ -308,16 +309,16 @@ class WindowsCalls:
         return str(text.value) if kernel.GetModuleFileNameW(handle, text, _LONGEST) else ""
 
     def system_folder(self) -> str:
-        r"""Return the folder of the system's DLLs, such as ``C:\Windows\System32``."""
+        r"""Return the folder of the system DLLs, such as ``C:\Windows\System32``."""
         return os.path.join(os.environ.get("SystemRoot") or r"C:\Windows", "System32")  # noqa: PTH118, SIM112
 
     def program_folder(self) -> str:
-        """Return the folder of the program that this process runs, where DLLs are looked for, too."""
-        # A virtual environment's python.exe starts the one of the Python that it was made from.
+        """Return the folder of the program that this process runs, which Windows also searches for DLLs."""
+        # The python.exe of a virtual environment starts the base Python's python.exe.
         return os.path.dirname(getattr(sys, "_base_executable", "") or sys.executable)  # noqa: PTH120
 
     def try_lock(self, descriptor: int, position: int) -> bool:
-        """Lock one byte of an open file, which may be behind its end; return whether nobody else has it."""
+        """Lock one byte of an open file, possibly after its end. Return whether the lock was free."""
         runtime: Any = import_module("msvcrt")
         os.lseek(descriptor, position, os.SEEK_SET)
         try:
@@ -327,7 +328,7 @@ class WindowsCalls:
         return True
 
     def unlock(self, descriptor: int, position: int) -> None:
-        """Give the byte back."""
+        """Release the lock."""
         runtime: Any = import_module("msvcrt")
         os.lseek(descriptor, position, os.SEEK_SET)
         runtime.locking(descriptor, runtime.LK_UNLCK, 1)
@@ -337,5 +338,5 @@ class WindowsCalls:
         time.sleep(seconds)
 
     def silence_faults(self) -> None:
-        """Have no window asked of people when a DLL is missing or the process breaks (``SetErrorMode``)."""
+        """Disable dialog boxes for missing DLLs and crashes (``SetErrorMode``)."""
         self._ctypes.windll.kernel32.SetErrorMode(0x8003)

@@ -18,24 +18,22 @@ if TYPE_CHECKING:
 
 
 def find_libraries(*shortnames: str) -> list[Path]:
-    """Return the absolute paths of public libraries, such as ``amdhip64``; optional ones that are absent are left out.
+    """Return the absolute paths of public libraries, such as ``amdhip64``. Skip optional libraries that are absent.
 
-    Where device packages bring whole libraries, these are the ones for this machine's GPU. Libraries that they need
-    are chosen for it by `preload_libraries` alone.
-    Raises `ModuleNotFoundError` for an unknown name and, with the command that installs it, for a package that isn't
-    installed; `FileNotFoundError` for a library that its package lacks.
+    If device packages have whole libraries, return the libraries for this machine's GPU. Only `preload_libraries` also
+    chooses their dependencies for the GPU. Raises `ModuleNotFoundError` for an unknown name and for a missing package,
+    with the command that installs it. Raises `FileNotFoundError` for a library that its package lacks.
     """
     return [chosen_library(name, path) for name, path in locate_libraries(shortnames)]
 
 
 def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
-    """Load public libraries, so that libraries loaded later find them by their SONAMEs; each is loaded once.
+    """Load each public library once, so that libraries loaded later find it by its SONAME.
 
-    Where device packages bring whole libraries, those for this machine's GPU are loaded, and before them those that
-    they need: what was loaded earlier without this function has the code for all GPUs, and a warning says so.
-    On Windows, what they need is loaded before them, each by its absolute path, and the packages' folders join those in
-    which DLLs are looked for.
-    Raises what `find_libraries` raises, and `OSError` for a library that can't be loaded.
+    If device packages have whole libraries, load the libraries for this machine's GPU after their dependencies.
+    Libraries that were loaded without this function are the ones for all GPUs, and cause a warning. On Windows, load
+    dependencies first, each by its absolute path, and add the packages' folders to the DLL search path. Raises the
+    errors of `find_libraries`, and `OSError` for a library that can't be loaded.
     """
     platform = this_platform()
     if platform.is_windows:
@@ -59,12 +57,12 @@ def initialize_process(
     fail_on_version_mismatch: bool = False,
     **_future: object,
 ) -> None:
-    """Prepare a process that is going to use ROCm libraries; for frameworks to call before they load their own.
+    """Prepare a process for ROCm libraries. Frameworks call this function before they load their own libraries.
 
-    ``preload_shortnames`` and, with ``env_override``, those in ``ROCM_SDK_PRELOAD_LIBRARIES`` (separated by ``,`` or
-    ``;``) are preloaded. ``check_version`` is the version wanted, a text in which ``*`` is anything, or a pattern;
-    another version gives a warning, or with ``fail_on_version_mismatch`` a `RuntimeError`. Arguments of later versions
-    are ignored. Raises also what `preload_libraries` raises, and `RuntimeError` when the variable is at fault.
+    The function preloads ``preload_shortnames`` and, with ``env_override``, the names in ``ROCM_SDK_PRELOAD_LIBRARIES``
+    (separated by ``,`` or ``;``). ``check_version`` is the expected version: a text with ``*`` as a wildcard, or a
+    pattern. Another version causes a warning, or a `RuntimeError` with ``fail_on_version_mismatch``. Arguments of later
+    versions are ignored. Also raises the errors of `preload_libraries`, and `RuntimeError` if the variable is wrong.
     """
     preload_libraries(*(preload_shortnames or ()), rtld_global=rtld_global)
     if env_override:
@@ -93,4 +91,4 @@ def _check_version(expected: str | re.Pattern[str], *, fail: bool) -> None:
     )
     if fail:
         raise RuntimeError(msg)
-    warnings.warn(f"{msg} Expect misbehavior.", stacklevel=3)
+    warnings.warn(f"{msg} The program may fail.", stacklevel=3)

@@ -1,10 +1,10 @@
-"""RECORD, the list of a distribution's files: reads it, and keeps that of rocm-sdk-devel true.
+"""Reads RECORD, the list of a distribution's files, and keeps RECORD of rocm-sdk-devel correct.
 
 https://packaging.python.org/specifications/recording-installed-packages/.
 
-No line ever names what is not there. While the tree is being made, a line names the package's own folder and one names
-that of the tree: pip and uv remove a folder that RECORD lists with all its content, so an uninstall also removes what a
-killed process left. The line of the tree's folder stays, as pip would otherwise leave links that lead nowhere.
+No line ever names a missing file. During the expansion, two lines name the folders of the package and of the tree. pip
+and uv remove a listed folder with all its contents, so an uninstall also removes the files of a killed process. The
+line of the tree's folder stays. Without it, pip would leave broken links behind.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     Row = tuple[str, Path, str, str]
 
 RECORD_ERRORS = (UnicodeDecodeError, csv.Error, OSError)
-"""What is raised for a RECORD that can't be read."""
+"""The errors for a RECORD that can't be read."""
 
 BLOCK = 1 << 20
 
 
 def read_inside(dist: str) -> list[Row]:
-    """Return name, path, hash and size of each file of a distribution in site-packages.
+    """Return name, path, hash, and size of each file of a distribution in site-packages.
 
-    Raises `FileNotFoundError` without RECORD, another of `RECORD_ERRORS` when it can't be read.
+    Raises `FileNotFoundError` without RECORD, and another of `RECORD_ERRORS` if RECORD can't be read.
     """
     return [row for row in _read_rows(dist) if not _is_outside(row[0]) and not row[0].endswith(".pyc")]
 
 
 def read_outside(dist: str) -> list[Row]:
-    """Return those elsewhere, such as scripts, where RECORD has them; after ``--target``, that is a wrong place.
+    """Return files outside site-packages, such as scripts. After ``--target``, RECORD has wrong paths for them.
 
-    Raises as `read_inside` does.
+    Raises the errors of `read_inside`.
     """
     return [row for row in _read_rows(dist) if _is_outside(row[0])]
 
@@ -66,18 +66,18 @@ def _read_rows(dist: str) -> list[Row]:
     if folder is None:
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
     cells = [(*row, "", "")[:3] for row in _rows(folder / "RECORD")]
-    # Names are UTF-8, also where Python takes those of files for ASCII.
+    # Names are UTF-8, even if Python decodes file names as ASCII.
     return [(name, _locate(site, os.fsdecode(name.encode())), digest, size) for name, digest, size in cells]
 
 
 def _locate(site: Path, name: str) -> Path:
-    """Return the path of a file. Installers count ``..`` from the path of a folder, not from where a link leads."""
+    """Return the path of a file. For installers, ``..`` is relative to the folder's path, not to a link's target."""
     path = site / name
     return this_platform().extended(Path(os.path.normpath(path)) if _is_outside(name) else path)
 
 
 def list_folders(place: DevelPlace) -> None:
-    """Note the folders of the package and of the tree, which both exist, and no more what the tree held before."""
+    """List the existing folders of the package and of the tree, and remove the lines of the tree's old files."""
     record = _find_record(place)
     if record is None:
         return
@@ -85,7 +85,7 @@ def list_folders(place: DevelPlace) -> None:
     listed = {row[0] for row in rows}
     folders = [[name, "", ""] for name in (place.package.name, place.root.name)]
     new = [row for row in folders if row[0] not in listed]
-    # Whoever has another name of the file wants it unchanged.
+    # Other hard links to the file must stay unchanged.
     is_alone = record.lstat().st_nlink == 1 and not record.is_symlink()
     if new and is_alone and _append(record, new):
         new = []
@@ -95,10 +95,10 @@ def list_folders(place: DevelPlace) -> None:
 
 
 def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> None:
-    """Note the files of the whole tree in place of those noted before, and the archive, which is about to go, no more.
+    """List the files of the complete tree instead of the earlier lines, without the archive, which is removed next.
 
-    Hashes stand for what the tree itself has; links lead to files of other packages, and `STATE` changes. ``others``
-    are in the tree but not of it: where a fault has put this off, links to files of device packages and notes.
+    Only the tree's own files have hashes, because links lead to other packages and `STATE` changes. ``others`` are in
+    the tree but don't belong to it: links to device packages and notes that exist if a fault delayed this step.
     """
     record = _find_record(place)
     if record is None:
@@ -111,7 +111,7 @@ def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> Non
 
 
 def unlist(place: DevelPlace, *folders: Path) -> None:
-    """Remove the lines of folders: the package's, whose files have lines of their own; both, where no tree was made."""
+    """Remove the line of the package's folder, whose files have lines. Without a tree, remove both folder lines."""
     record = _find_record(place)
     rows = _read_own(record) if record else []
     kept = [row for row in rows if row[0] not in {folder.name for folder in folders}]
@@ -120,7 +120,7 @@ def unlist(place: DevelPlace, *folders: Path) -> None:
 
 
 def listed_hash(place: DevelPlace, archive: Path) -> str:
-    """Return the hash that RECORD has for the archive, empty when it has none."""
+    """Return the archive's hash in RECORD, or an empty string."""
     record = _find_record(place)
     name = archive.relative_to(place.site).as_posix()
     rows = _read_own(record) if record else []
@@ -128,9 +128,9 @@ def listed_hash(place: DevelPlace, archive: Path) -> str:
 
 
 def _find_record(place: DevelPlace) -> Path | None:
-    """Return RECORD, None when the wheel was merely unpacked; then there is nothing to note.
+    """Return RECORD, or `None` if the wheel was only unpacked and there is nothing to update.
 
-    A stranger who may make files in site-packages may have made a folder of that name, with a link to another file.
+    Another user who may write to site-packages may have created a folder with that name and a link to another file.
     """
     package = describe_package("devel")
     folders = metadata_folders(place.site, package.dist) if package else []
@@ -150,12 +150,12 @@ def _read_own(record: Path) -> list[list[str]]:
 
 
 def _rows(record: Path) -> list[list[str]]:
-    # Not by `str.splitlines`, for which names may have ends of lines in them.
+    # `str.splitlines` would also split at line separators in names.
     return [row for row in csv.reader(io.StringIO(read_regular(record), newline="")) if row]
 
 
 def _rows_besides(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
-    """Return the rows that are not about the tree, nor about the package's folder as a whole."""
+    """Return the rows without the rows of the tree and of the package's folder."""
     return [row for row in rows if row[0].partition("/")[0] != place.root.name and row[0] != place.package.name]
 
 
@@ -165,7 +165,7 @@ def _row_of(place: DevelPlace, path: Path) -> list[str]:
 
 
 def describe_file(path: Path) -> tuple[str, str]:
-    """Return hash and size of a file as RECORD has them. Raises `OSError`."""
+    """Return hash and size of a file in the format of RECORD. Raises `OSError`."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -175,10 +175,10 @@ def describe_file(path: Path) -> tuple[str, str]:
 
 
 def _append(record: Path, rows: list[list[str]]) -> bool:
-    """Add rows by one system call, which a signal can't part, and return whether it took all of them; else none stays.
+    """Add rows in one system call, which a signal can't split. Return whether all rows were written.
 
-    There is no name yet for a new file that RECORD lists. Where the disk has not taken them, which some tell only at
-    the sync, RECORD stays as it was.
+    If the disk doesn't accept all rows, which some disks report only at the sync, RECORD stays unchanged. A new file
+    for RECORD would need a name that RECORD lists.
     """
     data = _text(rows).encode()
     with record.open("r+b", buffering=0) as file:
@@ -197,7 +197,7 @@ def _append(record: Path, rows: list[list[str]]) -> bool:
 
 
 def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
-    """Write RECORD anew. `DevelPlace.scratch`, where it says that this is to be done, goes in the same moment."""
+    """Rewrite RECORD, and remove the marker `DevelPlace.scratch` in the same step."""
     new = place.scratch.with_suffix(".new")
     try:
         new.unlink(missing_ok=True)
@@ -213,7 +213,7 @@ def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
             new.unlink()
         raise
     if not is_there(record.parent / "METADATA"):
-        # The package is being uninstalled: installers would stumble over RECORD alone, ever after.
+        # The package is being uninstalled. A leftover RECORD would break later installations.
         with suppress(OSError):
             record.unlink()
             record.parent.rmdir()

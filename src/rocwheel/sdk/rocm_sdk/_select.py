@@ -1,4 +1,4 @@
-"""Decides which target families an environment gets: the user's choice, then its GPUs, then the default."""
+"""Selects target families for an environment: the user's choice, then the GPUs, then the default."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
     from ._system import System
 
 CHOICE_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
-"""The variable that names the wanted families, separated by commas, semicolons or blanks."""
+"""The variable with the requested families, separated by commas, semicolons, or blanks."""
 
 
 class Selection(NamedTuple):
     """The outcome of a decision."""
 
     families: tuple[str, ...]
-    """Families chosen, none when nothing could be decided, or when other platforms alone have what was chosen."""
+    """The chosen families. Empty without a decision, or if only other platforms have the chosen families."""
 
     reason: str
     """``environment``, ``detection``, ``default``, or ``none``."""
 
     explanation: str
-    """For people: what was decided and why, or why nothing was decided."""
+    """A text for people: the decision and its reason, or why there is no decision."""
 
 
 def available_families(platform: str) -> list[str]:
-    """Return the families that this release has for a platform (a value of ``sys.platform``)."""
+    """Return the families of this release for a platform (a value of ``sys.platform``)."""
     return [name for name, family in _build_info.FAMILIES.items() if platform in family["platforms"]]
 
 
 def family_serving(target: str, platform: str) -> str | None:
-    """Return the family that carries code for a GPU target (features don't matter), None when there is none."""
+    """Return the family with code for a GPU target (features don't matter), or `None`."""
     wanted = base_target(target)
     available = available_families(platform)
     if wanted in available:
@@ -44,9 +44,9 @@ def family_serving(target: str, platform: str) -> str | None:
 
 
 def select(system: System) -> Selection:
-    """Decide for a machine.
+    """Select families for a machine.
 
-    Raises `ValueError`, naming what this release has, when the user chose something else.
+    Raises `ValueError` with the available families if the user's choice isn't available.
     """
     return _select_chosen(system) or _select_detected(system) or _select_default(system)
 
@@ -54,11 +54,11 @@ def select(system: System) -> Selection:
 def _select_chosen(system: System) -> Selection | None:
     choice = system.variable(CHOICE_VARIABLE)
     names = [name for name in re.split(r"[,;\s]+", choice) if name]
-    if not names or not _build_info.FAMILIES:  # without packages for families, there is nothing to choose
+    if not names or not _build_info.FAMILIES:  # without packages for families, there is no choice
         return None
     families = {name: family_serving(name, system.platform) for name in names}
     absent = [name for name, family in families.items() if family is None]
-    # What another platform has is no fault: a lock for all platforms is made on one of them.
+    # A family for another platform isn't an error: users create a lock file for all platforms on one of them.
     elsewhere = {name: [one for one in _all_platforms() if family_serving(name, one)] for name in absent}
     unknown = [name for name, platforms in elsewhere.items() if not platforms]
     if unknown:
@@ -66,9 +66,7 @@ def _select_chosen(system: System) -> Selection | None:
     chosen = tuple(dict.fromkeys(family for family in families.values() if family))
     notes = [f"{', '.join(chosen)} chosen by {CHOICE_VARIABLE}={choice}"] if chosen else []
     notes += _explain_others(families)
-    notes += [
-        f"this release has packages for {name} on {', '.join(others)} alone" for name, others in elsewhere.items()
-    ]
+    notes += [f"this release has packages for {name} only on {', '.join(others)}" for name, others in elsewhere.items()]
     return Selection(chosen, "environment", "; ".join(notes))
 
 
@@ -76,7 +74,7 @@ def _no_packages(choice: str, unknown: list[str], platform: str) -> ValueError:
     return ValueError(
         f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {', '.join(unknown)} on "
         f"{platform}. Available: {_available(platform)}. "
-        "Choose one of these, or unset the variable to have the GPU detected."
+        "Choose one of these, or unset the variable to detect the GPU."
     )
 
 
@@ -85,13 +83,13 @@ def _all_platforms() -> list[str]:
 
 
 def _available(platform: str) -> str:
-    """Return what there is for a platform; if there is nothing, what there is for others."""
+    """Return the families for a platform, or the families for other platforms if there are no families for this one."""
     others = (f"{', '.join(available_families(other))} on {other}" for other in _all_platforms())
-    return ", ".join(available_families(platform)) or f"nothing on {platform}, but {', '.join(others)}"
+    return ", ".join(available_families(platform)) or f"nothing on {platform}; {', '.join(others)}"
 
 
 def _select_detected(system: System) -> Selection | None:
-    # What can't be understood matters only to those who ask for packages that depend on the GPU.
+    # Invalid facts matter only to users who request packages that depend on the GPU.
     gpus, problems = survey_gpus(system)
     targets = tuple(dict.fromkeys(base_target(gpu.target) for gpu in gpus))
     if not targets:
@@ -104,11 +102,11 @@ def _select_detected(system: System) -> Selection | None:
         notes += _explain_others(serving)
         notes += [f"this release has no packages for {', '.join(without)}"] if without else []
         return Selection(families, "detection", "; ".join([*notes, *map(str, problems)]))
-    return Selection((), "none", f"found {', '.join(targets)} but this release has no packages for it")
+    return Selection((), "none", f"found {', '.join(targets)}, but this release has no packages for it")
 
 
 def _explain_others(serving: dict[str, str | None]) -> list[str]:
-    """Return, for each target that the package of another one serves, why it does."""
+    """Return a reason for each target that uses the package of another target."""
     if _build_info.LAYOUT != "neutral":
         return []
     others = {base_target(target): family for target, family in serving.items() if family}
@@ -127,11 +125,10 @@ def _select_default(system: System) -> Selection:
 
 
 def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[str]]]:
-    """Return all extras with their requirements and markers, those that depend on the selection included.
+    """Return all extras with their requirements and markers, including extras that depend on the selection.
 
-    When nothing is selected, such an extra requires a version of the core package that can't exist, and whose local
-    label says why, and what to ask for: of all that a package could say, an installer shows only the requirements that
-    it can't meet.
+    Without a selection, such an extra requires a nonexistent version of the core package. The local label of the
+    version has the reason and the remedy, because installers show only unsatisfied requirements.
     """
     extras = {extra: [list(pair) for pair in pairs] for extra, pairs in _build_info.EXTRAS.items()}
     for extra, requirement in _build_info.SELECTED.items():
@@ -148,7 +145,7 @@ def _refusal(extra: str, selection: Selection, platform: str) -> str:
     if families:
         extras = " ".join(f"{extra}-{family}" for family in families)
         text = f"{selection.explanation} so ask for one of the extras {extras}"
-    # pip shows a label as it is written, uv as versions are normalized: in lower case, with dots between the words.
+    # pip shows the label as written. uv shows the normalized label: in lower case, with dots between words.
     label = ".".join(re.findall("[a-z0-9]+", text.lower()))
     public_version = _build_info.VERSION.partition("+")[0]
     return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"

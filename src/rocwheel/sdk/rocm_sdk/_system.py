@@ -1,4 +1,4 @@
-"""Everything that is read of a machine, in one place, so that tests can replace it by another one."""
+"""Reads all facts about a machine, so that tests can replace the machine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TIME_LIMIT = 30
-"""Seconds after which a program counts as hanging."""
+"""The time limit for programs, in seconds."""
 
 
 class System:
-    """The file system below ``root``, the environment variables and the platform of a machine."""
+    """The file system below ``root``, the environment variables, and the platform of a machine."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class System:
         self.platform = platform
 
     def variable(self, name: str) -> str:
-        """Return an environment variable without surrounding blanks, empty when it isn't set."""
+        """Return an environment variable without surrounding blanks, or an empty string if it isn't set."""
         return self._environ.get(name, "").strip()
 
     def variables(self) -> dict[str, str]:
@@ -42,21 +42,21 @@ class System:
         return dict(self._environ)
 
     def home(self) -> str:
-        """Return the path of the user's home folder, empty when it isn't known."""
+        """Return the path of the user's home folder, or an empty string if unknown."""
         path = self._environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 (Path raises for an unknown one)
         return path if os.path.isabs(path) else ""  # noqa: PTH117
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file, None when it can't be read."""
+        """Return the text of a file, or `None` if it can't be read."""
         try:
             return self._locate(path).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
 
     def refusal(self, path: str) -> str:
-        """Return why a file can't be read, such as ``EACCES``; empty when it can.
+        """Return why a file can't be read, such as ``EACCES``, or an empty string.
 
-        Files of sysfs refuse when they are read, not when they are opened.
+        Files in sysfs fail on reading, not on opening.
         """
         try:
             self._locate(path).read_bytes()
@@ -65,9 +65,9 @@ class System:
         return ""
 
     def read_given(self, path: str) -> str | None:
-        """Return the text of a file that a variable names, None when it can't be read.
+        """Return the text of a file that a variable names, or `None` if it can't be read.
 
-        Like the variables, it belongs to this process, whichever machine lies below ``root``.
+        Like the variables, the file belongs to this process and not to the machine below ``root``.
         """
         try:
             return Path(path).read_text(encoding="utf-8", errors="replace")
@@ -75,29 +75,29 @@ class System:
             return None
 
     def output(self, program: str) -> str | None:
-        """Return what a program of this machine prints, None when it is absent, fails or hangs; asked for once."""
+        """Return the cached output of a program, or `None` if the program is absent, fails, or hangs."""
         return _output(program)
 
     def absolute(self, path: str) -> str:
-        """Return a path made absolute from the working directory; the empty path is that directory."""
+        """Return the absolute path. The empty path is the working directory."""
         return os.path.abspath(path)  # noqa: PTH100 (no Path: the empty one is the working directory)
 
     def exists(self, path: str) -> bool:
-        """Return whether a file, folder or device exists there and may be looked at."""
+        """Return whether a file, folder, or device exists and is accessible."""
         try:
             return self._locate(path).exists()
         except OSError:
             return False
 
     def list_names(self, folder: str) -> list[str]:
-        """Return the names in a folder, none when it can't be listed."""
+        """Return the names in a folder, or an empty list if it can't be listed."""
         try:
             return sorted(entry.name for entry in self._locate(folder).iterdir())
         except OSError:
             return []
 
     def listing_refusal(self, folder: str) -> str:
-        """Return why a folder can't be listed, such as ``ENOENT``; empty when it can."""
+        """Return why a folder can't be listed, such as ``ENOENT``, or an empty string."""
         try:
             next(self._locate(folder).iterdir(), None)
         except OSError as e:
@@ -105,11 +105,11 @@ class System:
         return ""
 
     def real_path(self, path: str) -> str:
-        """Return where a path leads through all symbolic links: the same for two paths of one file."""
+        """Return the path after resolving all symbolic links. Two paths of one file have the same result."""
         return os.path.realpath(self._locate(path))
 
     def device_refusal(self, path: str) -> str:
-        """Return why a device can't be opened for reading and writing, such as ``EPERM``; empty when it can."""
+        """Return why a device can't be opened for reading and writing, such as ``EPERM``, or an empty string."""
         try:
             os.close(os.open(self._locate(path), os.O_RDWR | getattr(os, "O_CLOEXEC", 0)))
         except OSError as e:
@@ -117,7 +117,7 @@ class System:
         return ""
 
     def owner_group(self, path: str) -> tuple[str, int]:
-        """Return the name (its number, when it has none) and the number of the group that owns a file."""
+        """Return the name and number of the group that owns a file. The number replaces a missing name."""
         number = self._locate(path).stat().st_gid
         try:
             return grp.getgrgid(number).gr_name, number
@@ -129,14 +129,14 @@ class System:
         return number in {os.getegid(), *os.getgroups()}
 
     def is_member(self, number: int) -> bool:
-        """Return whether the user was put into a group, which takes effect at the next login."""
+        """Return whether the user was added to a group. The change takes effect at the next login."""
         try:
             return self.user() in grp.getgrgid(number).gr_mem
         except KeyError:
             return False
 
     def user(self) -> str:
-        """Return the user's name, or its number when it has none."""
+        """Return the user's name, or the user ID of a user without a name."""
         try:
             return pwd.getpwuid(os.geteuid()).pw_name
         except KeyError:

@@ -1,4 +1,4 @@
-"""Entry points of the console scripts: each runs the program of its name, in the development tree if possible."""
+"""Entry points of the console scripts. Each runs the program of its name, in the development tree if possible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def function_name(script: str) -> str:
 
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
-    """Return the entry point of this name; there is one for each console script of the package."""
+    """Return the entry point of this name. Each console script of the package has an entry point."""
     for script in _build_info.SCRIPTS:
         if function_name(script) == name:
             return lambda: _run(script)
@@ -33,13 +33,13 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
 
 
 def _run(script: str) -> NoReturn:
-    """Become the program, so that output, signals and exit status are the program's own."""
+    """Replace this process with the program, so that output, signals, and exit status are the program's own."""
     info = _build_info.SCRIPTS[script]
     try:
         program = _find_program(info)
     except (RuntimeError, OSError) as e:
         sys.exit(f"{script}: {e}")
-    except KeyboardInterrupt:  # expanding the development tree takes a while
+    except KeyboardInterrupt:  # the expansion of the development tree takes a while
         sys.stderr.write(f"{script}: interrupted; the next run starts over\n")
         sys.exit(130)
     if program is None:
@@ -53,9 +53,9 @@ def _run(script: str) -> NoReturn:
 
 
 def _find_program(info: _build_info.ScriptInfo) -> Path | None:
-    """Return the program's path, None when there is none.
+    """Return the program's path, or `None` if the program is missing.
 
-    Raises `RuntimeError` when the development tree can't be made, and `OSError` without access.
+    Raises `RuntimeError` if the development tree can't be expanded, and `OSError` without access.
     """
     roots = [SITE / _build_info.PLATFORM_MODULE]
     if _build_info.DEVEL_MODULE and (SITE / _build_info.DEVEL_PACKAGE / "__init__.py").exists():
@@ -66,7 +66,7 @@ def _find_program(info: _build_info.ScriptInfo) -> Path | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether a file exists, or raise `PermissionError`: not every Python's `Path.exists` does."""
+    """Return whether a file exists. Raises `PermissionError`, unlike `Path.exists` in some Python versions."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

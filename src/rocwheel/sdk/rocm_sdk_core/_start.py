@@ -1,4 +1,4 @@
-"""Starts the program of a console script: in the place of this process, or on Windows, which can't, beside it.
+"""Starts the program of a console script. The program replaces this process, except on Windows.
 
 Job objects: https://learn.microsoft.com/windows/win32/procthread/job-objects.
 """
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 
 class PosixStarter:
-    """Replaces the process, so that nothing of it is left in the way of the program."""
+    """Replaces the process with the program."""
 
     def spellings(self, program: Path) -> list[Path]:
-        """Return the paths that a program may have: its own."""
+        """Return the possible paths of a program: its own path."""
         return [program]
 
     def start(self, program: Path, arguments: Sequence[str]) -> NoReturn:
-        """Become a program. Raises `OSError` when it can't be run."""
-        # Python ignores these signals, and a program inherits that: writing to a closed pipe would not end it.
+        """Replace this process with a program. Raises `OSError` if the program can't be run."""
+        # Python ignores these signals, and programs inherit that. A write to a closed pipe wouldn't end the program.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
         os.execv(program, [str(program), *arguments])  # noqa: S606 (a file of the package, by its full path)
 
 
 class WindowsStarter:
-    """Waits for the program: there, a process that "becomes" another ends, and the shell no longer waits."""
+    """Waits for the program. On Windows, a process that "replaces" itself ends, and the shell stops waiting."""
 
     def spellings(self, program: Path) -> list[Path]:
-        """Return the paths that a program may have: its own if it ends with ``.exe``, else that with ``.exe``."""
+        """Return the possible paths of a program: the path if it ends with ``.exe``, or the path with ``.exe``."""
         name = program.name
         return [program] if name.lower().endswith(".exe") else [program.with_name(f"{name}.exe")]
 
     def start(self, program: Path, arguments: Sequence[str]) -> NoReturn:
-        """Run a program and end with its exit code. Raises `OSError` when it can't be run.
+        """Run a program and exit with its exit code. Raises `OSError` if the program can't be run.
 
-        Arguments are quoted as Microsoft's C library reads them (`subprocess.list2cmdline`). Ctrl-C and Ctrl-Break
-        reach the program, too, as all of a console: it decides what they do, and this process waits.
+        Arguments are quoted for Microsoft's C library (`subprocess.list2cmdline`). Ctrl-C and Ctrl-Break reach all
+        processes of a console. The program handles them, and this process waits.
         """
         for name in ("SIGINT", "SIGBREAK"):
             if hasattr(signal, name):
@@ -62,13 +62,13 @@ class WindowsStarter:
             return process.wait()
 
     def bind(self, process: subprocess.Popen[bytes]) -> None:
-        """Have a process end with this one; where Windows can't, it goes on."""
+        """Make a process end with this process, if Windows supports that."""
         started: Any = process
         end_together(int(started._handle), open_kernel())  # noqa: SLF001 (the only way to it)
 
 
 def signed_code(code: int) -> int:
-    """Return an exit code as the number that Python passes on whole: 0xC0000005 is -1073741819."""
+    """Return an exit code as a number that Python doesn't truncate: -1073741819 for 0xC0000005."""
     return (code & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
 
 
@@ -83,15 +83,15 @@ _STARTERS: list[Starter] = [PosixStarter(), WindowsStarter()]
 EXTENDED_LIMITS = 9
 """``JobObjectExtendedLimitInformation``."""
 LIMITS_SIZE = 144
-"""Bytes of ``JOBOBJECT_EXTENDED_LIMIT_INFORMATION`` of 64 bits."""
+"""The size of the 64-bit ``JOBOBJECT_EXTENDED_LIMIT_INFORMATION``, in bytes."""
 FLAGS_AT = 16
-"""Where its ``BasicLimitInformation.LimitFlags`` begin."""
+"""The offset of ``BasicLimitInformation.LimitFlags``."""
 FLAGS = 0x3000
-"""``JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE``, and ``_SILENT_BREAKAWAY_OK``: what the program itself starts may go on."""
+"""``JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE``, and ``_SILENT_BREAKAWAY_OK``: child processes of the program may go on."""
 
 
 def open_kernel() -> Any:
-    """Return the functions of ``kernel32.dll`` that `end_together` calls."""
+    """Return the functions in ``kernel32.dll`` that `end_together` calls."""
     import ctypes  # noqa: PLC0415 (of one system)
 
     loader: Any = ctypes
@@ -105,9 +105,10 @@ def open_kernel() -> Any:
 
 
 def end_together(process: int, kernel: Any) -> bool:
-    """Have a process, by its handle, end when this one does, however that comes; return whether Windows agreed.
+    """Make a process, given its handle, end with this process for any reason. Return whether Windows agreed.
 
-    The job's handle is never closed: Windows closes it with this process, and that ends the other.
+    This process never closes the job's handle. Windows closes the handle with this process, which ends the other
+    process.
     """
     import ctypes  # noqa: PLC0415
     import struct  # noqa: PLC0415

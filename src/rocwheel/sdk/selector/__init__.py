@@ -1,6 +1,6 @@
-"""The :pep:`517` build backend that the ``rocm`` sdist carries: chooses packages on the machine that installs it.
+"""The :pep:`517` build backend in the ``rocm`` sdist, which chooses packages on the installing machine.
 
-It needs only the standard library, so that it works in an isolated build environment without an index.
+The backend needs only the standard library, so it works in an isolated build environment without an index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SOURCE = Path(__file__).parent.parent
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:  # noqa: ARG001 (names are the standard's)
-    """Return what building needs beyond Python: nothing."""
+    """Return the build requirements: nothing."""
     return []
 
 
@@ -39,7 +39,7 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
-    """Write the ``.dist-info`` folder of the wheel that `build_wheel` would make here and return its name."""
+    """Write the ``.dist-info`` folder of the wheel that `build_wheel` builds here, and return its name."""
     name, files = dist_info_files(_root(), _module_name(), _decide()[0])
     for path, data in files.items():
         target = Path(metadata_directory, path)
@@ -53,32 +53,32 @@ def build_wheel(
     config_settings: Any = None,  # noqa: ARG001
     metadata_directory: str | None = None,  # noqa: ARG001
 ) -> str:
-    """Write the wheel that suits this machine and return its name."""
+    """Write the wheel for this machine, and return its name."""
     metadata, added = _decide()
     return write_wheel(_root(), SOURCE / _module_name(), Path(wheel_directory), metadata, added)
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
-    """Write the sdist again, from its own content, and return its name."""
+    """Write the sdist again from its own contents, and return its name."""
     return write_sdist(_root(), SOURCE, Path(sdist_directory), _module_name())
 
 
 def _root() -> Path:
-    """Return the folder of PKG-INFO: that of the modules, or the one above."""
+    """Return the folder of PKG-INFO: the folder of the modules, or its parent."""
     return SOURCE if (SOURCE / "PKG-INFO").exists() else SOURCE.parent
 
 
 def _module_name() -> str:
-    """Return the module that the wheel installs: ``rocm_sdk``, unless the recipe has another name for it."""
+    """Return the module that the wheel installs: ``rocm_sdk``, or another name from the recipe."""
     return next(SOURCE.glob("*/_build_info.py")).parent.name
 
 
 def _decide() -> tuple[str, dict[str, str]]:
-    """Return METADATA and what the wheel gets after the text of files of the module: ``_selection.py`` is new.
+    """Return METADATA and the text to append to files of the module, including the new ``_selection.py``.
 
-    Ends with the reason when nothing suitable exists.
+    Exits with the reason if nothing suitable exists.
 
-    pip and uv show standard error: exiting writes only the text to it, an exception would add a traceback.
+    pip and uv show standard error. An exit writes only the text, and an exception would add a traceback.
     """
     module = _module_name()
     pkg_info = (_root() / "PKG-INFO").read_text(encoding="utf-8")
@@ -105,9 +105,9 @@ def _decide() -> tuple[str, dict[str, str]]:
 
 
 def align_version(build_info: Path, pkg_info: str) -> None:
-    """Write the version of PKG-INFO into the literals of ``_build_info.py``, and into the requirements there.
+    """Write the version of PKG-INFO into the literals and requirements of ``_build_info.py``.
 
-    Scripts that promote release candidates know PKG-INFO alone.
+    Scripts that promote release candidates change only PKG-INFO.
     """
     text = build_info.read_text(encoding="utf-8")
     found = re.search(r"^VERSION = (['\"])(.*)\1$", text, re.MULTILINE)
@@ -122,9 +122,10 @@ def align_version(build_info: Path, pkg_info: str) -> None:
 
 
 def take_facts(build_info: Any, platform: str, machine: str = "") -> str:
-    """Give the module the facts of a platform and machine, and return the lines that do so in a copy of its text.
+    """Set the facts of a platform and machine in the module, and return lines that do the same in a copy of its text.
 
-    The copy has those of another platform where it runs there: installers for another platform build wheels here, too.
+    On another platform, the copy uses the facts of that platform, because installers also build wheels for other
+    platforms here.
     """
     by_platform = getattr(build_info, "BY_PLATFORM", {})
     facts = {**by_platform.get(platform, {}), **by_platform.get(f"{platform} {machine}", {})}
@@ -136,7 +137,7 @@ def take_facts(build_info: Any, platform: str, machine: str = "") -> str:
 
 
 def _elsewhere(platform: str, shared: dict[str, Any], by_platform: dict[str, Any]) -> str:
-    """Return lines that take the facts of the platform that the module runs on, if that is not ``platform``."""
+    """Return lines that use the facts of the current platform if it is not ``platform``."""
     lines = ["import sys", "", f"if sys.platform != {platform!r}:"]
     lines += [f"    {name} = {value!r}" for name, value in shared.items()]
     lines += ["    globals().update(BY_PLATFORM.get(sys.platform, {}))"]

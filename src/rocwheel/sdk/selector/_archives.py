@@ -1,4 +1,4 @@
-"""Writes the wheel that suits a machine, and the sdist again, with their core metadata."""
+"""Writes the wheel for a machine and the sdist, with their core metadata."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def field_values(text: str, name: str) -> list[str]:
 
 
 def file_stem(metadata: str) -> str:
-    """Return name and version as file names spell them: lower case, runs of ``-_.`` in the name as one ``_``."""
+    """Return name and version for file names: lower case, with ``_`` for runs of ``-_.`` in the name."""
     name, version = (field_values(metadata, field)[0] for field in ("Name", "Version"))
     return f"{re.sub(r'[-_.]+', '_', name).lower()}-{version.replace('-', '_')}"
 
@@ -51,11 +51,11 @@ def _with_extra(marker: str, extra: str) -> str:
 WHEEL = "Wheel-Version: 1.0\nGenerator: rocwheel selector\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 ENTRY_POINTS = "[console_scripts]\nrocm-sdk = {module}._cli:main\n"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""Time of every member, the earliest that a zip can hold: the same choice gives the same bytes."""
+"""The time of every member, the earliest in a zip file. The same choice gives the same bytes."""
 
 
 def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict[str, bytes]]:
-    """Return the name of the ``.dist-info`` folder and its files (path -> bytes), all but RECORD."""
+    """Return the name of the ``.dist-info`` folder and its files (path -> bytes) except RECORD."""
     folder = f"{file_stem(metadata)}.dist-info"
     files = {
         "METADATA": metadata.encode(),
@@ -70,7 +70,7 @@ def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict
 def write_wheel(source: Path, package: Path, destination: Path, metadata: str, added: dict[str, str]) -> str:
     """Write the wheel of the folder ``package`` into the folder ``destination`` and return its name.
 
-    ``added`` is text that files of the folder get at their ends, by their names.
+    ``added`` is the text to append to files of the folder, by name.
     """
     module = package.name
     files = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in _module_files(package)}

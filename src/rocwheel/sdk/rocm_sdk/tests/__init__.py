@@ -1,6 +1,6 @@
-"""Self tests of an installation: ``rocm-sdk test``. They pass without a GPU, and say what they left out.
+"""Self tests of an installation: ``rocm-sdk test``. The tests pass without a GPU, and report skipped checks.
 
-One plain line is printed for each check: ``passed``, ``failed`` with the reasons below it, or ``left out`` and why.
+Each check prints one line: ``passed``, ``failed`` with the reasons below it, or ``left out`` with the reason.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ SPELLINGS = {"gpus": "GPUs", "cmake": "CMake", "python": "Python"}
 
 
 def run_tests() -> int:
-    """Run the tests of all packages that are installed and return the exit status."""
+    """Run the tests of all installed packages and return the exit status."""
     result = PlainResult()
     for logical in ("base", "core", "libraries", "devel", "profiler"):
         if _is_installed(logical):
             _load(logical).run(result)
         else:
-            _print(f"absent    {logical}: the package is not installed")  # the sum doesn't count its checks
+            _print(f"absent    {logical}: the package is not installed")  # the total doesn't count these checks
     result.print_sum()
     return 0 if result.wasSuccessful() else 1
 
 
 def _load(logical: str) -> unittest.TestCase | unittest.TestSuite:
-    """Return the checks of a package, or one that fails when files of ``rocm_sdk`` that they import are gone."""
+    """Return the checks of a package, or a failing check if imported files of ``rocm_sdk`` are missing."""
     try:
         return unittest.defaultTestLoader.loadTestsFromModule(import_module(f"{__name__}.{logical}_test"))
     except ImportError as e:
@@ -61,7 +61,7 @@ def _is_installed(logical: str) -> bool:
 
 
 class PlainResult(unittest.TestResult):
-    """Collects what a check has to say, and prints it at the end of the check."""
+    """Collects the messages of a check, and prints them at the end of the check."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,50 +70,50 @@ class PlainResult(unittest.TestResult):
         self.counts = {"passed": 0, "failed": 0, "left out": 0}
 
     def startTest(self, test: unittest.TestCase) -> None:
-        """Forget what the check before had to say."""
+        """Clear the messages of the previous check."""
         super().startTest(test)
         self._faults, self._reasons = [], []
 
     def stopTest(self, test: unittest.TestCase) -> None:
-        """Print the line of the check, and those of its faults."""
+        """Print the line of the check, and the lines of its faults."""
         super().stopTest(test)
         outcome = "failed" if self._faults else "left out" if self._reasons else "passed"
         self.counts[outcome] += 1
         reasons = "; ".join(self._reasons)
-        # Of a check that failed, the faults come first, and what is left out is not the reason.
+        # After a failure, the faults come first, because skipped parts aren't the reason.
         below = [*self._faults, *([f"left out: {reasons}"] if reasons else [])] if self._faults else []
         _print(f"{outcome:8}  {_title(test)}{f': {reasons}' if reasons and not below else ''}")
         for text in below:
             _print("\n".join(f"          {line}" for line in text.splitlines()))
 
     def addFailure(self, test: unittest.TestCase, err: Error) -> None:
-        """Note the reason of a failure."""
+        """Record the reason for a failure."""
         super().addFailure(test, err)
         self._faults.append(str(err[1]))
 
     def addError(self, test: unittest.TestCase, err: Error) -> None:
-        """Note an exception, which says what is wrong as well as a failure does."""
+        """Record an exception like a failure."""
         super().addError(test, err)
         self._faults.append(str(err[1]) or type(err[1]).__name__)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Error | None) -> None:
-        """Note the reason of a failure of one of several libraries or programs."""
+        """Record the reason for a failure of one of several libraries or programs."""
         super().addSubTest(test, subtest, err)
         if err:
             self._faults.append(str(err[1]) or type(err[1]).__name__)
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        """Note why a check, or a part of it, was left out."""
+        """Record why a check, or a part of it, was skipped."""
         super().addSkip(test, reason)
         self._reasons.append(reason)
 
     def print_sum(self) -> None:
-        """Print how many checks passed, failed and were left out."""
+        """Print the numbers of passed, failed, and skipped checks."""
         _print(f"{self.testsRun} checks: {', '.join(f'{count} {outcome}' for outcome, count in self.counts.items())}")
 
 
 def _title(test: unittest.TestCase) -> str:
-    """Return what a check claims: ``core: public libraries load`` for ``CoreTest.test_public_libraries_load``."""
+    """Return the title of a check: ``core: public libraries load`` for ``CoreTest.test_public_libraries_load``."""
     package = re.sub("(?<=.)Test$", "", type(test).__name__).lower()
     words = test.id().rpartition(".")[2].split("_")[1:]
     return f"{'all' if package == 'base' else package}: {' '.join(SPELLINGS.get(word, word) for word in words)}"

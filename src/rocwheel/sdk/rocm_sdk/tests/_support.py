@@ -1,4 +1,4 @@
-"""What the self tests share: whether shared libraries load, and whether console scripts run."""
+"""Helpers of the self tests, which check that shared libraries load and that console scripts run."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 TIME_LIMIT = 60
-"""Seconds after which a program or a library that is being loaded counts as hanging."""
+"""The time limit for a program or for loading a library, in seconds."""
 
 LOADED = "\0"
-"""What a child process writes once a library is loaded; the loader has no such message."""
+"""The child process writes this text after it loads a library. The loader has no such message."""
 
 PLUGIN_ENTRY = b"\0llvmGetPassPluginInfo\0"
-"""The name of the function by which LLVM's programs know their plug-ins ("Writing an LLVM Pass")."""
+"""The entry point of plug-ins for LLVM's programs ("Writing an LLVM Pass")."""
 
 NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
-"""ELF's ``e_machine`` by the name of a machine; libraries for GPUs have others."""
+"""ELF's ``e_machine`` by machine name. Libraries for GPUs have other values."""
 
 
 def check_public_libraries(test: unittest.TestCase, package: str) -> None:
@@ -62,14 +62,14 @@ def check_all_libraries(test: unittest.TestCase, package: str) -> None:
 
 
 def require_load(test: unittest.TestCase, path: Path) -> None:
-    """Let a test fail unless a library loads, by itself or into the program that it is a plug-in of."""
+    """Fail a test unless a library loads by itself or into the program that uses it as a plug-in."""
     problem = check_load(path)
     if problem and not needs_its_program(path, problem):
         test.fail(problem if str(path) in problem else f"{path}: {problem}")
 
 
 def shared_libraries(root: Path) -> Iterator[Path]:
-    """Yield the shared libraries below a folder that this machine can load, without those known not to load alone."""
+    """Yield loadable shared libraries below a folder, except libraries that are known not to load by themselves."""
     platform = this_platform()
     is_native = is_native_dll if platform.is_windows else _is_native_library
     for path in sorted(root.rglob(platform.libraries)):
@@ -89,9 +89,9 @@ def _is_native_library(path: Path) -> bool:
 
 
 def check_load(path: Path) -> str:
-    """Load a library in a child process, where it can neither hang nor break this one; return what went wrong.
+    """Load a library in a child process, so that it can't hang or crash this process. Return the error.
 
-    Only a child that says so has loaded it: a library may also end its process, with any status.
+    The child must confirm the load, because a library may also end its process, with any status.
     """
     if this_platform().is_windows:
         return check_dll(path, TIME_LIMIT)
@@ -106,7 +106,7 @@ def check_load(path: Path) -> str:
         except OSError as e:
             os.write(writing, str(e).encode())
         finally:
-            os._exit(0)  # without the destructors of what was loaded
+            os._exit(0)  # skip the destructors of the loaded libraries
     os.close(writing)
     with open(reading, "rb") as pipe:  # noqa: PTH123 (it is a descriptor)
         text = pipe.read().decode(errors="replace")
@@ -114,11 +114,11 @@ def check_load(path: Path) -> str:
     if text == LOADED:
         return ""
     ended = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-    return text or f"the process ended {ended} while it was loaded"
+    return text or f"the process ended {ended} during loading"
 
 
 def needs_its_program(path: Path, problem: str) -> bool:
-    """Return whether a library is a plug-in of LLVM that lacks nothing but symbols, which ``opt`` has for it."""
+    """Return whether a library is an LLVM plug-in that lacks only symbols, which ``opt`` provides."""
     if "undefined symbol" not in problem:
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -126,7 +126,7 @@ def needs_its_program(path: Path, problem: str) -> bool:
 
 
 def check_scripts(test: unittest.TestCase, package: str) -> None:
-    """Run the console scripts of a package that can be run without harm."""
+    """Run the console scripts of a package that are safe to run."""
     system, left_out = System(), []
     is_refused = not this_platform().is_windows and system.device_refusal("/dev/kfd")
     without_gpu = is_refused or not survey_gpus(system)[0]
@@ -134,19 +134,20 @@ def check_scripts(test: unittest.TestCase, package: str) -> None:
         with test.subTest(script=name):
             script = find_script(package, name)
             if script is None:
-                test.fail(f"the console script {name} is not there, or is none of {package}")
+                test.fail(f"the console script {name} doesn't exist, or doesn't belong to {package}")
             if info.get("gpu") and without_gpu:
                 left_out.append(name)
             elif "check" in info and (problem := run_script(script, info["check"])):
                 test.fail(problem)
     if left_out:
-        test.skipTest(f"not run, as they need a GPU: {', '.join(left_out)}")
+        test.skipTest(f"not run because they need a GPU: {', '.join(left_out)}")
 
 
 def read_scripts(package: str) -> dict[str, Any]:
-    """Return what a package (``core``, ``profiler``) says of its console scripts, by their names.
+    """Return facts about the console scripts of a package (``core``, ``profiler``), by name.
 
-    Read by its path: to import it would run one of the working directory. Raises `ImportError` when it isn't there.
+    The function reads the file by its path, because an import could run code from the working directory. Raises
+    `ImportError` if the file is missing.
     """
     name = f"{_build_info.PACKAGES[package]['module']}._build_info"
     folder = find_module(name.partition(".")[0])
@@ -161,13 +162,13 @@ def read_scripts(package: str) -> dict[str, Any]:
 
 
 def find_script(package: str, name: str) -> Path | None:
-    """Return the path of a console script of a package (``core``, ``profiler``), None when there is none.
+    """Return the path of a console script of a package (``core``, ``profiler``), or `None`.
 
-    It imports the package's entry points: a ROCm of the system has programs of the same names that don't.
+    The script must import the package's entry points. A system ROCm has other programs with the same names.
     """
     entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
     name += this_platform().program_suffix
-    # With pip's --target, no scheme names the folder and RECORD names a wrong one; yet `rocm-sdk` was started there.
+    # With pip's --target, no scheme has the folder, and RECORD has a wrong folder. `rocm-sdk` is in the right one.
     places = [folder / name for folder in (SITE / "bin", *_starting_folder())]
     recorded = [path for path in _recorded_files(package) if path.name == name]
     places = [*recorded, *places] if recorded else [*places, *(folder / name for folder in _scheme_folders())]
@@ -175,14 +176,14 @@ def find_script(package: str, name: str) -> Path | None:
 
 
 def _starting_folder() -> list[Path]:
-    """Return the folder of the program that runs; none for ``python -c``, whose name would mean the working one."""
+    """Return the folder of the running program, or nothing for ``python -c``, whose name is no path."""
     folder = os.path.dirname(sys.argv[0])  # noqa: PTH120 (the parent of a Path without folder is the working one)
     return [Path(folder)] if folder else []
 
 
 @lru_cache(maxsize=None)
 def _recorded_files(package: str) -> list[Path]:
-    """Return what RECORD lists outside site-packages."""
+    """Return the files in RECORD outside site-packages."""
     try:
         files = find_distribution(_build_info.PACKAGES[package]["dist"]).files or []
     except PackageNotFoundError:
@@ -192,7 +193,7 @@ def _recorded_files(package: str) -> list[Path]:
 
 
 def _scheme_folders() -> list[Path]:
-    """Return where Python's own schemes put scripts, for packages that came without RECORD."""
+    """Return the script folders of Python's schemes, for packages without RECORD."""
     user = "nt_user" if this_platform().is_windows else "posix_user"
     schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", user)]
     return [Path(sys.executable).parent, *map(Path, schemes)]
@@ -206,10 +207,10 @@ def _contains(path: Path, text: bytes) -> bool:
 
 
 def run_script(script: Path, arguments: list[str]) -> str:
-    """Run a console script, in its own folder, and return what went wrong.
+    """Run a console script in its own folder, and return the error.
 
-    In the working directory, an empty or relative entry of PATH or PYTHONPATH would lead it to what lies there. One
-    that leads to these packages goes on leading there.
+    In the working directory, an empty or relative entry of PATH or PYTHONPATH could lead to other files. An entry that
+    leads to these packages still works.
     """
     command = [os.path.abspath(script), *arguments]  # noqa: PTH100 (Path.resolve would follow links)
     folder = os.path.dirname(command[0])  # noqa: PTH120
@@ -227,7 +228,7 @@ def run_script(script: Path, arguments: list[str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment, in whose PYTHONPATH the folder of these packages has its whole path."""
+    """Return the environment variables. PYTHONPATH has the absolute path of the packages' folder."""
     listed = os.environ.get("PYTHONPATH")
     if listed is None:
         return dict(os.environ)

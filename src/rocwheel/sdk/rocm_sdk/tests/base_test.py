@@ -1,4 +1,4 @@
-"""Self tests of the set as a whole: versions, layout, GPUs."""
+"""Self tests of the whole set: versions, layout, GPUs."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ META = _build_info.PACKAGES["meta"]["dist"]
 
 
 class BaseTest(unittest.TestCase):
-    """Tests what concerns several packages."""
+    """Tests several packages together."""
 
     def test_all_packages_have_the_version_of_rocm(self) -> None:
-        """Packages of different releases link to files that the others lack."""
-        deviating = ", ".join(f"{dist} of {text}" for dist, text in deviating_versions().items())
+        """Packages of different releases link to files that other releases lack."""
+        deviating = ", ".join(f"{dist} has version {text}" for dist, text in deviating_versions().items())
         if deviating:
-            self.fail(f"{META} is of version {_build_info.VERSION}, and {deviating}")
+            self.fail(f"{META} has version {_build_info.VERSION}, but {deviating}")
 
     def test_packages_are_side_by_side(self) -> None:
-        """Run paths lead from one package to another by way of the folder that holds all."""
+        """Run paths lead from one package to another through the common folder."""
         roots = {name: find_root(name) for name in ("core", "libraries", "profiler")}
         places = {name: root.parent for name, root in roots.items() if root}
         if len(set(places.values())) > 1:
             listed = ", ".join(f"{name} in {place}" for name, place in places.items())
-            self.fail(f"the packages have to be in one folder: {listed}")
+            self.fail(f"the packages must be in one folder: {listed}")
 
     def test_metadata_names_the_command(self) -> None:
-        """Installers make ``rocm-sdk`` by it; this test may have been started by ``python -m rocm_sdk``."""
+        """Installers create ``rocm-sdk`` from the metadata. ``python -m rocm_sdk`` works without it."""
         scripts = [entry.name for entry in find_distribution(META).entry_points if entry.group == "console_scripts"]
         if "rocm-sdk" not in scripts:
             self.fail(f"the metadata of {META} lacks the console script rocm-sdk")
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
-        """Pip caches what it chose on another day: a GPU without its packages fails at the first kernel."""
+        """Pip caches earlier choices. A GPU without its packages fails at the first kernel."""
         gpus, problems = survey_gpus(System())
         if not needs_device_code():
             self.skipTest("no package that needs device code is installed")
@@ -58,7 +58,7 @@ class BaseTest(unittest.TestCase):
             self.skipTest("; ".join(warnings))
 
     def test_choice_of_families_is_installed(self) -> None:
-        """Pip caches what it chose for another value of the variable."""
+        """Pip caches the choice for another value of the variable."""
         if not System().variable(CHOICE_VARIABLE):
             self.skipTest(f"{CHOICE_VARIABLE} is not set")
         diagnoses = check_choice(System())

@@ -10,21 +10,21 @@ from ._support import check_all_libraries, check_public_libraries, check_scripts
 
 
 class CoreTest(unittest.TestCase):
-    """Tests the runtime, its public libraries and its programs."""
+    """Tests the runtime, its public libraries, and its programs."""
 
     def test_core_is_installed(self) -> None:
-        """Everything else needs it."""
+        """All other packages need the core."""
         if find_root("core") is None:
             self.fail(f"the ROCm core is not installed. Install with: {installation_hint()}")
 
     def test_public_libraries_load(self) -> None:
-        """Each is found by its short name and loads in a process of its own."""
+        """Each library is found by its short name and loads in its own process."""
         check_public_libraries(self, "core")
 
     def test_all_shared_libraries_load(self) -> None:
-        """Also those that others load later, such as plug-ins."""
+        """The check includes libraries that others load later, such as plug-ins."""
         check_all_libraries(self, "core")
 
     def test_console_scripts_run(self) -> None:
-        """Each leads to a program, and those that can print their version do so."""
+        """Each script leads to a program. Programs that can print their version do so."""
         check_scripts(self, "core")

@@ -1,4 +1,4 @@
-"""What test modules written for the reference's packages import; the self tests themselves have other helpers."""
+"""Helpers for test modules that were written for the reference packages. The self tests have other helpers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ __all__ = [
 is_windows = this_platform().is_windows
 
 exe_suffix = this_platform().program_suffix
-"""What the names of programs end with."""
+"""The suffix of program names."""
 
 
 def get_python_cmd(extra_args: Sequence[str] | None = None) -> list[str]:
-    """Return the command that runs this Python, without the current folder on ``sys.path`` where Python can do so."""
+    """Return the command that runs this Python, if possible without the current folder on ``sys.path``."""
     safe = ["-P"] if sys.version_info >= (3, 11) else []
     return [sys.executable, *safe, *(extra_args or ())]
 
 
 def run_command(args: Sequence[str | Path], cwd: Path | None = None, capture: bool = False) -> bytes | None:
-    """Print a command, run it without input, and return its output if it is captured.
+    """Print a command, run it without input, and return its output if captured.
 
     Raises `subprocess.CalledProcessError` for a status other than 0.
     """
@@ -56,19 +56,19 @@ exec = run_command  # noqa: A001 (its name in older releases)
 def assert_is_physical_package(mod: ModuleType) -> None:
     """Raise `AssertionError` unless a module is a folder with an ``__init__.py``."""
     if mod.__file__ is None or Path(mod.__file__).name != "__init__.py":
-        msg = f"{mod.__name__} is no folder with an __init__.py, but {mod.__file__}"
+        msg = f"{mod.__name__} is not a folder with an __init__.py, but {mod.__file__}"
         raise AssertionError(msg)
 
 
 def get_module_shared_libraries(mod: ModuleType) -> list[Path]:
-    """Return every file below a package that is named like a shared library."""
+    """Return every file below a package with the name of a shared library."""
     root = Path(str(mod.__file__)).parent
     patterns = ("*.dll",) if is_windows else ("*.so", "*.so.*")
     return sorted({path for pattern in patterns for path in root.rglob(pattern)})
 
 
 def find_console_script(script_name: str) -> Path | None:
-    """Return the path of a console script of this Python or of its user, None when there is none."""
+    """Return the path of a console script of this Python or of the user, or `None`."""
     folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "nt_user" if is_windows else "posix_user")]
     name = script_name if script_name.endswith(exe_suffix) else f"{script_name}{exe_suffix}"
     return next((path for folder in folders if (path := Path(folder, name)).exists()), None)
