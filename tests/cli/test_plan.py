@@ -59,6 +59,6 @@ def test_quiet_leaves_the_result_alone() -> None:
 def test_plan_lists_on_request_what_is_not_shipped() -> None:
     done = rocwheel("build", "--dry-run", "-v", "--artifact-dir", SAMPLE)
     assert (
-        "left out: llvm of base_run_generic: a symlink to the folder lib/llvm, which wheels can't hold: "
+        "left out: llvm of base_run_generic: a symlink to the folder lib/llvm, which wheels can't contain; "
         "only the devel package may contain it\n"
     ) in done.stderr

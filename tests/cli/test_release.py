@@ -185,7 +185,7 @@ def test_a_signed_statement_is_not_replaced(run: Run, build: Path) -> None:
     signed.write_text('{"payload": "c2lnbmVk"}')
     done = run("attest", build)
     expected = "no file, or one that rocwheel attest wrote"
-    message = f"error: {signed}: was not written by rocwheel attest; expected {expected}. Move it.\n"
+    message = f"error: {signed}: was not written by rocwheel attest; expected {expected}. Move it away.\n"
     assert (done.status, done.stderr) == (2, message)
     assert signed.read_text() == '{"payload": "c2lnbmVk"}'
     assert not (build / "attestations/provenance.json").exists()
