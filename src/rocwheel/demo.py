@@ -19,10 +19,12 @@ from rocwheel.build.building import BuildResult
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
 from rocwheel.core.errors import InputError, WorkError, read_error
+from rocwheel.core.messages import first_of
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.python import as_typed, module_command
 from rocwheel.index.front_content import front_page
 from rocwheel.index.write_index import IndexOptions, write_index
+from rocwheel.wheels.build_manifest import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +102,7 @@ def run_demo(
     an earlier demo, or when uv is needed and missing, and `WorkError` with the output of a step that fails.
     """
     environment = dest_dir.resolve() / "env"
+    _check_folder(dest_dir)
     _check_replaceable(environment)
     is_windows = platform is Platform.WINDOWS
     uv = _find_uv() if is_windows else ""
@@ -122,6 +125,23 @@ def _find_uv() -> str:
         program, expected = "uv", "it, as pip installs for the system that it runs on alone"
         raise InputError(program, "is not installed", expected=expected, remedy="pip install uv")
     return found
+
+
+_MADE = frozenset({"dist", "simple", "env", MANIFEST_NAME, "SHA256SUMS"})
+"""What a demo leaves in its folder."""
+
+
+def _check_folder(dest_dir: Path) -> None:
+    """Raise `InputError` for a folder with files that no demo makes, so that it is not mixed with theirs."""
+    try:
+        names = sorted(path.name for path in dest_dir.iterdir() if not path.name.startswith("."))
+    except FileNotFoundError:
+        return
+    except OSError as e:
+        raise read_error(dest_dir, e, remedy="Change --dest-dir.") from e
+    if others := [name for name in names if name not in _MADE]:
+        found = f"has files that no demo makes: {first_of(others)}"
+        raise InputError(dest_dir, found, expected="a new or empty folder", remedy="Change --dest-dir.")
 
 
 def _check_replaceable(environment: Path) -> None:

@@ -137,8 +137,8 @@ def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
 
 
 def test_not_building_writes_nothing_and_shows_the_plan(tmp_path: Path) -> None:
-    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path / "d"), "--no-build-packages", "-q")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path / "d"), "--no-build-packages")
+    assert done.returncode == 0
     assert "rocm-sdk-core" in done.stdout
     assert not (tmp_path / "d").exists()
 

@@ -26,8 +26,7 @@ REPORT = DemoReport(BuildResult("7.0.0", (), ()), "file:///simple", "/env", "roc
 def test_the_self_test_is_printed_unless_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.cli.build.run_demo", lambda *_, **__: REPORT)
     assert "OK: 7 checks" in run("demo").stdout
-    quiet = run("demo", "--quiet")
-    assert ("OK" in quiet.stdout, "environment: /env\n" in quiet.stdout) == (False, True)
+    assert run("demo", "--quiet") == (0, "", "")
 
 
 def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

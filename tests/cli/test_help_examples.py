@@ -43,7 +43,7 @@ REPLACED = {
     "/opt/rocm/core": "prefix",
     "/opt/rocm": "prefix",
     "--rocm_path=prefix": "--rocm_path=$PWD/prefix",
-    "--dest-dir artifacts": "--dest-dir made/$$",
+    "--output artifacts": "--output made/$$",
     "packages/dist/rocm-7.0.0.tar.gz": "old/dist/rocm-7.0.0.tar.gz",
     "https://host/simple": "file://$PWD/packages/simple",
     "s3://my-bucket/rocm": "bucket",
@@ -51,14 +51,14 @@ REPLACED = {
     "blas_lib_gfx942": "blas_lib_gfx906",
     "gfx906:xnack-": "gfx906",
     "gfx90a:xnack-": "gfx906",
-    "gfx1100 --dest-dir mirror": "gfx1030 --dest-dir mirror",
+    "gfx1100 --output mirror": "gfx1030 --output mirror",
     "rocm[libraries,device-gfx942]": "rocm[libraries]",
     "file://$PWD/mirror/simple -o mirror/": "file://$PWD/packages/simple -o ",
     "pip install": "true",
     "split/gfx906 split/gfx90a": "split/gfx1030",
-    "--targets gfx906,gfx90a --dest-dir split": "--targets gfx1030 --dest-dir split-again",
+    "--targets gfx906,gfx90a --output split": "--targets gfx1030 --output split-again",
     "--require gfx90a,gfx1100": "",
-    "--keep gfx90a,gfx1030": "--keep gfx1030",
+    "--targets gfx90a,gfx1030": "--targets gfx1030",
 }
 """Places of others, and targets that the files of this folder lack, by what this folder has in their stead."""
 
@@ -96,9 +96,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "prefix/.info").mkdir()
     (folder / "prefix/.info/version").write_text("7.0.0\n")
     shutil.copy(folder / "librocsparse.so", folder / "_ext.so")
-    rocwheel(folder, "rocwheel artifacts archive artifacts/ --dest-dir archives/ blas_lib_gfx906 --quiet")
-    rocwheel(folder, "rocwheel device split prefix --targets gfx1030 --dest-dir split --quiet")
-    rocwheel(folder, "rocwheel device extract librocsparse.so --dest-dir code --quiet")
+    rocwheel(folder, "rocwheel artifacts archive artifacts/ --output archives/ blas_lib_gfx906 --quiet")
+    rocwheel(folder, "rocwheel device split prefix --targets gfx1030 --output split --quiet")
+    rocwheel(folder, "rocwheel device extract librocsparse.so --output code --quiet")
     return folder
 
 

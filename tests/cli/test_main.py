@@ -117,9 +117,9 @@ def test_a_folder_whose_name_is_not_text_is_shown_with_escapes(
     tmp_path: Path, option: list[str], environ: dict[str, str]
 ) -> None:
     dest = tmp_path / os.fsdecode(b"caf\xe9")
-    command = ["build", "-q", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(dest), *option]
+    command = ["build", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(dest), *option]
     done = rocwheel(*command, environ=environ)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
     assert "caf\\udce9/dist/rocm-7.0.0.tar.gz" in done.stdout
     assert (dest / "dist/rocm-7.0.0.tar.gz").exists()
 

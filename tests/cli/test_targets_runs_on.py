@@ -55,16 +55,19 @@ def test_runs_on_refuses_what_is_not_a_gpu(run_targets: Run, tmp_path: Path, gpu
     assert finished.stderr.startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize("words", [["gfx906"], []], ids=["swapped", "the GPU left out"])
-def test_a_path_in_the_place_of_the_gpu_is_told(run_targets: Run, tmp_path: Path, words: list[str]) -> None:
+def test_the_gpu_may_stand_behind_the_paths(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx906"))
-    expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
-    assert run_targets("runs-on", path, *words) == (
-        2,
-        "",
-        f"error: {path}: a path in the place of the GPU; expected {expected}\n",
+    assert run_targets("runs-on", path, "gfx906", "--rocm", "7.0") == run_targets(
+        "runs-on", "--rocm", "7.0", "gfx906", path
     )
+
+
+def test_a_gpu_that_is_missing_is_told(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx906"))
+    missing = "rocwheel targets runs-on: the argument PATH is missing. See rocwheel targets runs-on --help."
+    assert run_targets("runs-on", path) == (2, "", f"error: {missing}\n")
 
 
 def test_a_folder_named_like_a_gpu_keeps_nobody_from_asking_for_it(

@@ -259,6 +259,12 @@ def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
     return tuple(path for folder in folders for path in remove_abandoned(folder))
 
 
+def older_versions(dist_dir: Path, version: str) -> tuple[str, ...]:
+    """Return the other versions of the rocm distributions in a folder and the folders in it."""
+    found = {path.name.split("-")[1].removesuffix(".tar.gz") for path in dist_dir.glob("**/rocm-*") if path.is_file()}
+    return tuple(sorted(found - {version}))
+
+
 def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, ...]:
     """Return a warning about distributions below ``dist_dir`` that were not just built, if there are any.
 

@@ -11,7 +11,7 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.summary import digest_artifacts
-from rocwheel.build.building import BuildResult, build, find_leftovers, remove_unfinished
+from rocwheel.build.building import BuildResult, build, find_leftovers, older_versions, remove_unfinished
 from rocwheel.build.estimate import Estimate, estimate
 from rocwheel.build.file_facts import check_one_platform, read_facts, with_plain_bin
 from rocwheel.build.manifest import BuildInputs, Rebuild, make_manifest
@@ -32,7 +32,7 @@ from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.summary import ArtifactDigest
@@ -115,7 +115,9 @@ class BuildJob(msgspec.Struct, frozen=True):
     cache: CachePlace | None = None
     """Where packed members are kept for other builds; `None` keeps nothing."""
 
-    def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
+    def run(
+        self, *, progress: Progress = SILENT, notice: Callable[[str], object] = lambda _: None
+    ) -> tuple[Plan, BuildResult]:
         """Write the distributions into ``dist`` below the destination, and remove what killed builds left there.
 
         The manifest and its checksums are written last. Those of an earlier build are removed before anything is
@@ -136,6 +138,9 @@ class BuildJob(msgspec.Struct, frozen=True):
             open_workers(workers) as executor,
             opened(executor, progress, workers, source_date, kept) as (plan, parts),
         ):
+            if others := older_versions(dist_dir, plan.version):
+                versions = ", ".join(others)
+                notice(f"{dist_dir}: holds packages of version {versions}, which stay beside those of {plan.version}")
             remove_manifest(self.dest_dir)
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             result = build(

@@ -15,7 +15,7 @@ import click
 from rocwheel.cli.app import app, check_words, is_help_wanted, run_words, usage_error
 from rocwheel.cli.commands import load_commands
 from rocwheel.cli.deprecated import replace_deprecated
-from rocwheel.cli.output import begin_documents, messages, prepare_streams, report_document, report_error
+from rocwheel.cli.output import begin_documents, messages, prepare_streams, report_document, report_error, set_quiet
 from rocwheel.cli.progress import end_progress
 from rocwheel.cli.reference_options import translate_reference_options
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
@@ -117,9 +117,9 @@ def _call() -> int:
     """Run the command that the words name; raise whatever ends it."""
     words, notices = replace_deprecated(sys.argv[1:])
     words, notes = translate_reference_options(words)
-    if not _is_quiet(words):
-        for line in (*notices, *(f"note: {note}" for note in notes)):
-            messages.print(line, markup=False)
+    set_quiet(quiet=_is_quiet(words))
+    for line in (*notices, *(f"note: {note}" for note in notes)):
+        messages.print(line, markup=False)
     if len(words) == len(_ABOUT[0]) and set(words) in _ABOUT:
         words = ["about"]
     load_commands(words)

@@ -131,7 +131,7 @@ def list_(
     With -v, the command lists the files of each artifact. The exit status is 2 if an artifact can't be read; the other
     artifacts are still listed.
 
-    Example: rocwheel artifacts list artifacts/ --component lib --targets gfx942
+    Example: rocwheel artifacts list artifacts/ --components lib --targets gfx942
     """
     unread: list[RocwheelError] = []
     with open_catalog(directory, progress=make_progress(quiet=out.quiet), unread=unread) as catalog:

@@ -29,7 +29,7 @@ from rocwheel.cli.options import (
     shared,
     takes,
 )
-from rocwheel.cli.output import first_lines, message_printer, print_json, report_warning, results
+from rocwheel.cli.output import first_lines, message_printer, print_json, printing_errors, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
@@ -181,7 +181,10 @@ def print_report(report: AuditReport, *, quiet: bool, verbose: bool) -> None:
     With ``verbose``, every file of a group has its line; otherwise a group has ten lines at most.
     """
     for group in group_findings(report.findings):
-        if group.severity is Severity.ERROR or not quiet:
+        if group.severity is Severity.ERROR:
+            with printing_errors():
+                _print_group(group, verbose=verbose)
+        else:
             _print_group(group, verbose=verbose)
     if not quiet:
         results.print(_conclusion(report))

@@ -16,7 +16,7 @@ from rocwheel.build.cluster.build_on_cluster import ClusterJob
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, SchedulerOption, shared, takes
-from rocwheel.cli.output import message_printer, messages, print_json, print_line, print_text
+from rocwheel.cli.output import message_printer, messages, print_json, print_line, print_text, report_warning
 from rocwheel.cli.parameters import option
 from rocwheel.cli.plan import (
     BuildRequest,
@@ -93,7 +93,9 @@ def build(
     progress, began = make_progress(quiet=out.quiet), time.monotonic()
     if scheduler is None:
         place = packed_cache(os.environ) if cache else None
-        made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(progress=progress)
+        made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(
+            progress=progress, notice=report_warning
+        )
     else:
         made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(
             message_printer(quiet=out.quiet), progress=progress

@@ -13,7 +13,7 @@ from rich.filesize import decimal
 
 from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import Output
-from rocwheel.cli.output import print_json, print_line
+from rocwheel.cli.output import print_json, print_line, printing_errors
 from rocwheel.cli.parameters import option
 from rocwheel.core.cache import (
     LIMIT_VARIABLE,
@@ -192,7 +192,8 @@ def _verify(out: Output) -> None:
     if out.json:
         print_json("cache-verify", 1, {"folder": str(place.folder), **msgspec.to_builtins(found)})
     else:
-        _print_found(found, quiet=out.quiet)
+        with printing_errors():
+            _print_found(found, quiet=out.quiet)
     if found.damaged or found.unreadable:
         raise click.exceptions.Exit(1)
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output
-from rocwheel.cli.output import print_json, report_warning, results
+from rocwheel.cli.output import print_json, printing_errors, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
@@ -41,9 +41,14 @@ _MOST_FINDINGS, _MOST_FILES, _MOST_PACKAGES, _MOST_VALUES = 20, 10, 20, 8
 
 
 def print_comparison(comparison: Comparison, findings: Sequence[Finding], *, every: bool, quiet: bool) -> None:
-    """Print what breaks, the packages and files that differ, the metadata and, unless ``quiet``, the conclusion."""
+    """Print what breaks, the packages and files that differ, the metadata and the conclusion; only errors if quiet."""
     differing = [package for package in comparison.packages if package.status is not Status.SAME]
-    _print_findings(findings, len(findings) if every else _MOST_FINDINGS)
+    most = len(findings) if every else _MOST_FINDINGS
+    if quiet:
+        with printing_errors():
+            _print_findings([finding for finding in findings if finding.severity is Severity.ERROR], most)
+        return
+    _print_findings(findings, most)
     if differing:
         _print_packages(differing, len(differing) if every else _MOST_PACKAGES)
     for package in differing:
@@ -52,8 +57,7 @@ def print_comparison(comparison: Comparison, findings: Sequence[Finding], *, eve
     files.sort(key=lambda pair: (-abs(pair[1].growth), pair[0].label, pair[1].path))
     if files:
         _print_files(files, len(files) if every else _MOST_FILES)
-    if not quiet:
-        results.print(_conclusion(comparison, findings), markup=False)
+    results.print(_conclusion(comparison, findings), markup=False)
 
 
 def _print_findings(findings: Sequence[Finding], most: int) -> None:

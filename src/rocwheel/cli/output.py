@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -69,6 +70,8 @@ class LazyConsole:
 
     def print(self, text: str, *, markup: bool = True) -> None:
         """Print one line: line ends and other control characters in it as escapes, since a name must not begin one."""
+        if is_silent():
+            return
         line = in_one_line(text)
         if markup or self._is_rich_loaded:
             self.rich.print(line, markup=markup)
@@ -80,6 +83,31 @@ messages = LazyConsole(stderr=True)
 """Standard error, for people."""
 results = LazyConsole()
 """Standard output, for text other than tables."""
+
+
+_quiet = [False]
+"""Whether only errors are printed, and documents that are asked for."""
+
+
+def set_quiet(*, quiet: bool) -> None:
+    """Print only errors from now on, or everything."""
+    _quiet[0] = quiet
+
+
+@contextmanager
+def printing_errors() -> Iterator[None]:
+    """Print what the block prints even where only errors are wanted, as it says what the command fails for."""
+    before = _quiet[0]
+    _quiet[0] = False
+    try:
+        yield
+    finally:
+        _quiet[0] = before
+
+
+def is_silent() -> bool:
+    """Return whether what is printed now is not wanted."""
+    return _quiet[0]
 
 
 def message_printer(*, quiet: bool) -> Callable[[str], object]:
@@ -108,8 +136,9 @@ _printed: list[str] = []
 
 
 def begin_documents() -> None:
-    """Forget the documents of a run before this one, and what that one called files."""
+    """Forget the documents of a run before this one, what that one called files, and whether it was quiet."""
     _printed.clear()
+    set_quiet(quiet=False)
     forget_names()
 
 
@@ -145,9 +174,10 @@ def print_result(kind: str, text: str, *, json: bool) -> None:
 def report_error(error: RocwheelError) -> None:
     """Print an error for people, to standard error."""
     first, *others = error.lines
-    _print_marked("[bold red]error:[/]", first)
-    for line in others:
-        messages.print(line, markup=False)
+    with printing_errors():
+        _print_marked("[bold red]error:[/]", first)
+        for line in others:
+            messages.print(line, markup=False)
 
 
 def report_document(error: RocwheelError) -> None:
@@ -185,6 +215,13 @@ class _MessageHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record."""
+        if record.levelno >= logging.ERROR:
+            with printing_errors():
+                self._emit(record)
+        else:
+            self._emit(record)
+
+    def _emit(self, record: logging.LogRecord) -> None:
         if record.levelno == logging.WARNING and not record.exc_info:
             report_warning(record.getMessage())
         elif not record.exc_info:
@@ -215,9 +252,11 @@ def first_lines(lines: Sequence[_Line], *, verbose: bool) -> tuple[Sequence[_Lin
 
 def print_line(text: object, *, err: bool = False) -> None:
     """Print one line, to standard error with ``err``: line ends and other control characters in it as escapes."""
-    click.echo(in_one_line(str(text)), err=err)
+    if not is_silent():
+        click.echo(in_one_line(str(text)), err=err)
 
 
 def print_text(text: object, *, err: bool = False) -> None:
     """Print lines that are ours, such as a table; control characters in them, but for line ends, as escapes."""
-    click.echo(printable(str(text)), err=err)
+    if not is_silent():
+        click.echo(printable(str(text)), err=err)

@@ -16,7 +16,7 @@ from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, shared, takes
-from rocwheel.cli.output import first_lines, messages, print_json, report_warning, results
+from rocwheel.cli.output import first_lines, messages, print_json, printing_errors, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError, RocwheelError
@@ -212,8 +212,9 @@ def _show_messages(plan: RepairPlan, *, quiet: bool, verbose: bool) -> None:
     by_rule: dict[str, list[str]] = {}
     for rule, problem in zip(plan.unmended_rules, plan.unmended, strict=True):
         by_rule.setdefault(rule, []).append(problem)
-    for rule, problems in by_rule.items():
-        _show_unmended(name, rule, problems, verbose=verbose)
+    with printing_errors():
+        for rule, problems in by_rule.items():
+            _show_unmended(name, rule, problems, verbose=verbose)
 
 
 def _show_unmended(name: str, rule: str, problems: Sequence[str], *, verbose: bool) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import Output, complete_tools, shared
-from rocwheel.cli.output import messages, print_json, print_line, print_text, report_warning
+from rocwheel.cli.output import messages, print_json, print_line, print_text, printing_errors, report_warning
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.core.errors import RocwheelError
@@ -159,8 +159,9 @@ def for_(
         _print_texts(texts)
     else:
         print_table(_settings_table(advice))
-    for name in advice.missing if not out.quiet else ():
-        messages.print(f"[yellow]{escape(name)}[/]: neither in the packages nor on every system")
+    with printing_errors():
+        for name in advice.missing:
+            messages.print(f"[yellow]{escape(name)}[/]: neither in the packages nor on every system")
     if advice.missing:
         sys.exit(1)
 

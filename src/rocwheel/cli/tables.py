@@ -19,7 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.cli.output import output_width
+from rocwheel.cli.output import is_silent, output_width
 from rocwheel.cli.terminal import new_console
 from rocwheel.core.messages import in_one_line
 
@@ -207,6 +207,8 @@ def print_table(table: Table) -> None:
 
     Elsewhere, as in a log or a pipe, it is as wide as its text, so that no name is cut short or folded.
     """
+    if is_silent():
+        return
     console = new_console(width=UNLIMITED)
     rule = "-" if console.options.ascii_only else "─"
     for part in fit_table(table, output_width() or UNLIMITED, rule):

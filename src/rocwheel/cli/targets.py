@@ -17,6 +17,7 @@ from rocwheel.cli.output import (
     print_json,
     print_line,
     print_text,
+    printing_errors,
     report_error,
     report_warning,
     setup_logging,
@@ -320,5 +321,6 @@ def _check(machine: Machine) -> NoReturn:
         print_line(f"GPUs: {', '.join(report.gpus)}")
     for finding in report.findings:
         if not machine.quiet or finding.level == "error":
-            print_text(str(finding))
+            with printing_errors():
+                print_text(str(finding))
     raise click.exceptions.Exit(0 if report.usable else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import msgspec
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.options import Output, complete_targets
-from rocwheel.cli.output import first_lines, print_json, print_line
+from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors
 from rocwheel.cli.parameters import argument, option, regular_places
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.core.errors import InputError, RocwheelError
@@ -30,7 +31,7 @@ from rocwheel.environment.package_targets import compare_packages
 from rocwheel.targets.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime, covers
 from rocwheel.targets.kernel_files import group_kernel_files, targets_in_path
-from rocwheel.targets.target_set import TargetSet, parse_target_set, text_sort_key
+from rocwheel.targets.target_set import TargetSet, parse_target_set, strip_setting, text_sort_key
 from rocwheel.wheels.binaries import find_places
 
 if TYPE_CHECKING:
@@ -80,8 +81,9 @@ def coherent(
         raise click.exceptions.Exit(_report_shortage(report, required))
     if out.json:
         print_json("coherence", 1, _coherence_json(report))
-    for line in [] if out.json else _coherence_lines(report, package_targets, out, partly=bool(unread)):
-        print_line(line)
+    with printing_errors():
+        for line in [] if out.json else _coherence_lines(report, package_targets, out, partly=bool(unread)):
+            print_line(line)
     raise_all("packages", unread)
     raise click.exceptions.Exit(0 if report.coherent else 1)
 
@@ -93,7 +95,8 @@ def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
     if not report.common:
         reason = _DIVIDED if report.divided else "no package has device code"
     if reason:
-        print_line(reason, err=True)
+        with printing_errors():
+            print_line(reason, err=True)
     return 1 if reason else 0
 
 
@@ -176,7 +179,23 @@ def _no_path(gpu: str) -> str:
     return gpu
 
 
-@targets_app.command("runs-on", cls=TargetCommand)
+class _EitherOrder(TargetCommand):
+    """A command that takes a GPU and paths, or paths and a GPU."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, with the GPU moved before the paths."""
+        words = [strip_setting(argument) for argument in args]
+        given, _, _ = self.make_parser(ctx).parse_args(list(words))
+        first, others = given.get("gpu"), given.get("paths")
+        if isinstance(first, str) and others and Path(first).exists() and not Path(others[-1]).exists():
+            with suppress(InputError):
+                parse_target_set([others[-1]], source="GPU", native=tuple, required=False)
+                place = len(words) - 1 - words[::-1].index(others[-1])
+                words = [others[-1], *words[:place], *words[place + 1 :]]
+        return super().parse_args(ctx, words)
+
+
+@targets_app.command("runs-on", cls=_EitherOrder)
 def runs_on(
     gpu: Annotated[
         str,
@@ -205,8 +224,9 @@ def runs_on(
 ) -> None:
     """Print which device code a GPU would use, and why.
 
-    For a GPU without features, the command judges each setting that a machine can have. It skips kernel files that are
-    named for other targets. Kernel files of a folder with the same answer share one line; -v prints a line for each.
+    PATH can also stand before GPU. For a GPU without features, the command judges each setting that a machine can have.
+    It skips kernel files that are named for other targets. Kernel files of a folder with the same answer share one
+    line; -v prints a line for each.
 
     What HIP loads depends on its release; see --rocm. Without --rocm, each line names the releases that it applies to.
     The GPUs of `native` are in one machine. If the archive of a split library lacks code for one of them, no other GPU
@@ -231,8 +251,9 @@ def runs_on(
     answer = _Answer(paths, tuple(gpus), found, named)
     if out.json:
         print_json("runs-on", 1, answer.document())
-    for line in [] if out.json else answer.lines(quiet=out.quiet, verbose=out.verbose):
-        print_line(line)
+    with printing_errors():
+        for line in [] if out.json else answer.lines(quiet=out.quiet, verbose=out.verbose):
+            print_line(line)
     raise_all("binaries", unread)
     raise click.exceptions.Exit(0 if answer.runs_on_stock else 1)
 

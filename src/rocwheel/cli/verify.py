@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, shared
-from rocwheel.cli.output import first_lines, print_json, print_line
+from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors
 from rocwheel.cli.parameters import argument
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError
@@ -105,10 +105,11 @@ def _print(found: list[Verified], *, quiet: bool, verbose: bool) -> None:
     for one in found:
         for kind, alike in groupby(sorted(one.faults, key=attrgetter("kind")), key=attrgetter("kind")):
             faults, more = first_lines(list(alike), verbose=verbose)
-            for fault in faults:
-                print_line(f"{kind} {fault.text}")
-            if more:
-                print_line(f"{kind}: {more}")
+            with printing_errors():
+                for fault in faults:
+                    print_line(f"{kind} {fault.text}")
+                if more:
+                    print_line(f"{kind}: {more}")
         if not quiet:
             unchecked = f", {one.unchecked} not compared" if one.unchecked else ""
             files = f"{count(one.files, 'file')} ({decimal(one.size)}){unchecked}"

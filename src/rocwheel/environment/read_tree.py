@@ -603,12 +603,17 @@ def _wheels(path: Path) -> list[Path]:
         raise read_error(path, e) from e
 
 
+def _other_command(path: Path) -> str:
+    """Return which command is for a file that is no wheel."""
+    if path.name.endswith(".tar.gz"):
+        return "Audit the wheels that are built from an sdist."
+    return "Use rocwheel inspect for other files."
+
+
 def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -> _Part:
     if path.is_file():
         if path.suffix != ".whl":
-            raise InputError(
-                path, "is not a wheel", expected="a wheel or a folder", remedy="Use rocwheel inspect for other files."
-            )
+            raise InputError(path, "is not a wheel", expected="a wheel or a folder", remedy=_other_command(path))
         return read_wheels([path], context=context, progress=progress, how=how)
     if not path.is_dir():
         found = "is neither a file nor a folder" if path.exists() else "does not exist"
