@@ -148,6 +148,15 @@ def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Cal
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    expected = (
+        f"{tmp_path}: has files that no demo makes: thesis.tex; expected a new or empty folder. Change --dest-dir."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        run_demo(tmp_path, runner=Recorder())
+
+
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "env").mkdir()
     run_demo(tmp_path, runner=Recorder())

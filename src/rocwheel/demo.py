@@ -102,8 +102,8 @@ def run_demo(
     an earlier demo, or when uv is needed and missing, and `WorkError` with the output of a step that fails.
     """
     environment = dest_dir.resolve() / "env"
-    _check_folder(dest_dir)
     _check_replaceable(environment)
+    _check_folder(dest_dir)
     is_windows = platform is Platform.WINDOWS
     uv = _find_uv() if is_windows else ""
     sample = SAMPLE_WINDOWS if is_windows else SAMPLE_SDK

@@ -148,6 +148,8 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
     assert rocwheel(*command, "--version", "7.0.0").returncode == 0
     done = rocwheel(*command, "--version", "7.1.0")
     assert done.returncode == 0
+    place = f"{tmp_path}/dist"
+    assert f"warning: {place}: holds packages of version 7.0.0, which stay beside those of 7.1.0\n" in done.stderr
     assert f"warning: {tmp_path}/dist: contains distributions that are not from this build: rocm-7.0.0.tar.gz, " in (
         done.stderr
     )
@@ -231,3 +233,16 @@ def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> 
         assert rocwheel(*command, environ={"PYTHONHASHSEED": seed}).returncode == 0
         runs.append({path.name: path.read_bytes() for path in (tmp_path / "dist").iterdir()})
     assert runs[0] == runs[1]
+
+
+def test_a_build_for_some_targets_leaves_out_packages_for_others(tmp_path: Path) -> None:
+    done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--targets", "gfx906")
+    assert done.returncode == 0
+    devices = {path.name.split("-")[0] for path in (tmp_path / "dist").glob("rocm_sdk_device_*")}
+    assert devices == {"rocm_sdk_device_gfx906"}
+
+
+def test_families_of_the_reference_are_only_expected(tmp_path: Path) -> None:
+    words = ("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), "--linux-amdgpu-families", "gfx906")
+    assert rocwheel(*words).returncode == 0
+    assert len(list((tmp_path / "dist").glob("rocm_sdk_device_*"))) == 3

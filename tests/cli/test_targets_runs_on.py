@@ -66,8 +66,9 @@ def test_the_gpu_may_stand_behind_the_paths(run_targets: Run, tmp_path: Path) ->
 def test_a_gpu_that_is_missing_is_told(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx906"))
-    missing = "rocwheel targets runs-on: the argument PATH is missing. See rocwheel targets runs-on --help."
-    assert run_targets("runs-on", path) == (2, "", f"error: {missing}\n")
+    expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
+    message = f"error: {path}: a path in the place of the GPU; expected {expected}\n"
+    assert run_targets("runs-on", path) == (2, "", message)
 
 
 def test_a_folder_named_like_a_gpu_keeps_nobody_from_asking_for_it(
