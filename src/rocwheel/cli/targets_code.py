@@ -187,8 +187,9 @@ class _EitherOrder(TargetCommand):
         words = [strip_setting(argument) for argument in args]
         given, _, _ = self.make_parser(ctx).parse_args(list(words))
         first, others = given.get("gpu"), given.get("paths")
-        is_complete = isinstance(first, str) and isinstance(others, tuple)
-        if is_complete and Path(first).exists() and not Path(others[-1]).exists():
+        if not (isinstance(first, str) and isinstance(others, tuple)):
+            return super().parse_args(ctx, words)
+        if Path(first).exists() and not Path(others[-1]).exists():
             with suppress(InputError):
                 parse_target_set([others[-1]], source="GPU", native=tuple, required=False)
                 place = len(words) - 1 - words[::-1].index(others[-1])
