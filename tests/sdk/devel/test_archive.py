@@ -160,18 +160,18 @@ def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Inst
     replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(archive.read_bytes()[:1024])
-    complete = f"rocm-sdk: error: {archive}: damaged (it has no end). Reinstall: {REINSTALL}\n"
+    complete = f"rocm-sdk: error: {archive}: damaged (its end is missing). Reinstall: {REINSTALL}\n"
     assert fail_to_expand(environment) == complete
 
 
 @pytest.mark.parametrize(
     ("headers", "why"),
     [
-        (tar_block(tarfile.GNUTYPE_LONGNAME, b"n" * 5000), "'n' is a header of a kind or size that no archive of "),
-        (tar_block(tarfile.GNUTYPE_LONGNAME, size=1 << 40), "'n' is a header of a kind or size that no archive of "),
-        (tar_block(tarfile.XHDTYPE, size=1 << 40), "'n' is a header of a kind or size that no archive of "),
-        (tar_block(tarfile.XGLTYPE, b"8 a=bc\n\n"), "'n' is a header of a kind or size that no archive of "),
-        (tar_block(tarfile.GNUTYPE_SPARSE), "'n' is a header of a kind or size that no archive of "),
+        (tar_block(tarfile.GNUTYPE_LONGNAME, b"n" * 5000), "'n' is a header of an unexpected kind or size"),
+        (tar_block(tarfile.GNUTYPE_LONGNAME, size=1 << 40), "'n' is a header of an unexpected kind or size"),
+        (tar_block(tarfile.XHDTYPE, size=1 << 40), "'n' is a header of an unexpected kind or size"),
+        (tar_block(tarfile.XGLTYPE, b"8 a=bc\n\n"), "'n' is a header of an unexpected kind or size"),
+        (tar_block(tarfile.GNUTYPE_SPARSE), "'n' is a header of an unexpected kind or size"),
         (tar_block(tarfile.REGTYPE, size=-512), "'n' has a negative size"),
         (
             tar_block(tarfile.XHDTYPE, b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n")

@@ -147,7 +147,7 @@ def warning_of(environment: Installed, found: str) -> str:
     """Return the warning about the manifest of gfx906."""
     path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
     reinstall = f'pip install "rocm[device-gfx906]==7.2.0" --force-reinstall {FROM_INDEX}'
-    left_out = "The files of this device package are left out."
+    left_out = "The files of this device package are not linked."
     return f"rocm-sdk: warning: {path}: {found}. {left_out} Reinstall: {reinstall}\n"
 
 
@@ -218,7 +218,7 @@ def test_damaged_note_is_named_and_replaced(environment: Installed, note: str, f
     path.write_text(note)
     environment.install("rocm-sdk-device-gfx1030")
     assert environment.run("rocm-sdk", "init").stderr == (
-        f"rocm-sdk: warning: {path}: {found}. Links into device packages that are gone may stay. "
+        f"rocm-sdk: warning: {path}: {found}. Links to removed device packages may remain. "
         f'Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall {FROM_INDEX}\n'
     )
     assert "kernels_gfx906.co" in path.read_text()

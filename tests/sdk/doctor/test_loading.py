@@ -98,13 +98,13 @@ def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Ma
 def test_a_variable_that_names_other_kernels_is_reported(
     environment: Any, diagnose: Make, name: str, library: str, level: str
 ) -> None:
-    text = f"{name}=/opt/other has {library} look for kernels there instead of in these packages"
+    text = f"{name}=/opt/other makes {library} look for kernels there instead of in these packages"
     assert diagnose(environment, 90006, **{name: "/opt/other"}) == [[level, text, f"unset {name}"]]
 
 
 def test_an_empty_variable_names_other_kernels_to_the_libraries_that_take_it(environment: Any, diagnose: Make) -> None:
     findings = diagnose(environment, 90006, ROCBLAS_TENSILE_LIBPATH="", MIOPEN_SYSTEM_DB_PATH="")
-    text = "ROCBLAS_TENSILE_LIBPATH= has rocBLAS look for kernels there instead of in these packages"
+    text = "ROCBLAS_TENSILE_LIBPATH= makes rocBLAS look for kernels there instead of in these packages"
     assert findings == [["warning", text, "unset ROCBLAS_TENSILE_LIBPATH"]]
 
 

@@ -40,7 +40,7 @@ def test_packages_for_another_system_are_told_in_place_of_what_this_machine_lack
         "rocm-sdk-core is for Windows, but this is Linux",
         "Run rocm-sdk doctor on the system that uses the packages, or install the packages for this system",
     ]
-    assert [text.partition(":")[0] for _, text, _ in rest] == ["rocm-sdk-core has files that are not as installed"] * (
+    assert [text.partition(":")[0] for _, text, _ in rest] == ["rocm-sdk-core has modified files"] * (
         len(text) != len(changed)
     )
 
