@@ -61,8 +61,8 @@ def test_a_missing_input_is_bad_usage(project: Path) -> None:
     assert (failed.returncode, failed.stderr) == (
         2,
         (
-            "error: demo/__init__.py: is not among the inputs (none are given). Build the target that makes it, or "
-            "give its folder with --src.\n"
+            "error: demo/__init__.py: is not among the inputs (no inputs are given). "
+            "Build the target that creates it, or pass its folder with --src.\n"
         ),
     )
 
@@ -90,15 +90,15 @@ def test_values_fill_the_description(project: Path, options: list[str], name: st
     [
         (
             ["--set", "were=there"],
-            "gives were a value, but the description has no such placeholder; expected one of version, where",
+            "sets were, but the description has no such placeholder; expected one of version, where",
         ),
         (
             ["--set", "pair===2"],
-            "gives pair a value, but the description has no such placeholder; expected one of version, where",
+            "sets pair, but the description has no such placeholder; expected one of version, where",
         ),
         (
             ["--version", "1.0", "--set", "version=2.0"],
-            "gives version the value '2.0', but it has the value '1.0'; expected one value",
+            "sets version to '2.0', but version already has the value '1.0'; expected one value",
         ),
     ],
     ids=["misspelled", "computed", "two"],

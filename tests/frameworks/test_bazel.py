@@ -233,7 +233,7 @@ def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:
         ("ROCM_WHEEL_RPATH_TAG=both", "ROCM_WHEEL_RPATH_TAG=both: expected rpath or runpath."),
         ("ROCM_WHEEL_RPATH=/opt/rocm-é/lib", "has a character that is no printable ASCII, which Bazel would write as"),
         ("ROCM_WHEEL_COMMITS=a b=1234567", '"a b=1234567" is no REPOSITORY=COMMIT with 7 to 64 hexadecimal digits.'),
-        ("ROCM_WHEEL_COMMITS=a=abcdef0,a=abcdef1", "gives two commits for a."),
+        ("ROCM_WHEEL_COMMITS=a=abcdef0,a=abcdef1", "has two commits for a."),
         ("ROCM_WHEEL_COMMITS=jax=main", '"jax=main" is no REPOSITORY=COMMIT with 7 to 64 hexadecimal digits.'),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_missing_file_is_named_with_the_places_searched(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("x.so")
     assert str(caught.value) == (
-        f"x.so: is not among the inputs ({tree}). Build the target that makes it, or give its folder with --src."
+        f"x.so: is not among the inputs ({tree}). Build the target that creates it, or pass its folder with --src."
     )
 
 
@@ -68,8 +68,8 @@ def test_two_files_for_one_name_are_refused(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("_a.so")
     assert str(caught.value) == (
-        f"_a.so: fits several inputs: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
-        "Give more of the path in the description."
+        f"_a.so: matches several inputs: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
+        "Write more of the path in the description."
     )
 
 
@@ -91,7 +91,7 @@ def test_another_file_is_not_a_manifest(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_runfiles_manifest(path)
     assert str(caught.value) == (
-        f"{path}: line 2 is 'nonsense'; expected a name, a space and a path. Is it Bazel's MANIFEST?"
+        f"{path}: line 2 is 'nonsense'; expected a name, a space, and a path. Is it Bazel's MANIFEST?"
     )
 
 
@@ -99,8 +99,8 @@ def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("_*.so")
     assert str(caught.value) == (
-        f"_*.so: fits several inputs of one name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
-        "Give more of the path in the description."
+        f"_*.so: matches several inputs with one name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
+        "Write more of the path in the description."
     )
 
 
@@ -131,15 +131,15 @@ def test_what_is_not_a_commit_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_commits([text])
     assert str(caught.value) == (
-        f"--commit: is {text!r}; expected REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits. "
-        "Check whether looking it up failed."
+        f"--commit: is {text!r}; expected REPOSITORY=COMMIT with a commit of 7 to 64 hexadecimal digits. "
+        "Check whether the lookup of the commit failed."
     )
 
 
 def test_two_commits_of_one_repository_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         parse_commits(["jax=abcdef0", "jax=abcdef1"])
-    assert str(caught.value) == "--commit: gives two commits for jax: abcdef0 and abcdef1; expected one commit"
+    assert str(caught.value) == "--commit: has two commits for jax: abcdef0 and abcdef1; expected one commit"
 
 
 WINDOW = 16 << 20  # bytes that are searched at once
@@ -218,7 +218,8 @@ def test_a_tag_is_one_that_installers_know() -> None:
             [],
             "3.99",
             (
-                "--python: is 3.99, but no file is an extension module. Leave it out: wheels without extension modules "
+                "--python: is 3.99, but no file is an extension module. "
+                "Remove the option: wheels without extension modules "
                 "are for every Python."
             ),
         ),
@@ -244,7 +245,7 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.abi3.so"],
             "",
             (
-                "a/_x.abi3.so: is an extension module whose name has no Python version. Give --python, such as "
+                "a/_x.abi3.so: is an extension module whose name has no Python version. Add --python, such as "
                 "--python 3.12."
             ),
         ),

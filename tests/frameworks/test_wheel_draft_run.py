@@ -22,7 +22,7 @@ def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sam
         run_job("plugin", outputs, tmp_path, sample_dist)
     assert str(caught.value) == (
         "jax_rocm7_plugin/_hybrid.so: is an extension module whose name has no Python version. "
-        "Give --python, such as --python 3.12."
+        "Add --python, such as --python 3.12."
     )
 
 
@@ -92,10 +92,7 @@ def test_an_output_that_is_not_a_library_is_refused(
     with pytest.raises(ProblemsError) as caught:
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
     assert [str(problem) for problem in caught.value.problems] == [
-        (
-            f"{library}: {found}; expected a shared library, to stand at jax_plugins/xla_rocm7/xla_rocm_plugin.so. "
-            "Build it again."
-        )
+        (f"{library}: {found}; expected a shared library for jax_plugins/xla_rocm7/xla_rocm_plugin.so. Build it again.")
     ]
     assert caught.value.exit_status == 2
 
@@ -157,7 +154,7 @@ def test_files_for_a_machine_without_a_known_tag_need_one(outputs: Path, tmp_pat
     with pytest.raises(InputError) as caught:
         run_job("pjrt", outputs, tmp_path / "dist", verify=False)
     assert str(caught.value) == (
-        f"{library}: is for a machine that no platform tag is known for (ELF machine 258). Give --platform-tag."
+        f"{library}: is for a machine without a known platform tag (ELF machine 258). Give --platform-tag."
     )
     report = run_job("pjrt", outputs, tmp_path / "dist", verify=False, platform_tag="linux_loongarch64")
     assert Path(report.path).name == "jax_rocm7_pjrt-0.12.0-py3-none-linux_loongarch64.whl"

@@ -45,12 +45,12 @@ def test_values_are_parsed() -> None:
     assert str(caught.value) == "--set: is 'rocm'; expected NAME=VALUE"
 
 
-@pytest.mark.parametrize(("known", "expected"), [({"rocm", "init"}, "init, rocm"), (set(), "none")])
+@pytest.mark.parametrize(("known", "expected"), [({"rocm", "init"}, "init, rocm"), (set(), "no value")])
 def test_a_value_that_nothing_takes_is_refused(known: set[str], expected: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_values(["rocn=8"], known)
     assert str(caught.value) == (
-        f"--set: gives rocn a value, but the description has no such placeholder; expected one of {expected}"
+        f"--set: sets rocn, but the description has no such placeholder; expected one of {expected}"
     )
 
 
@@ -58,7 +58,9 @@ def test_a_value_that_is_given_twice_has_to_be_the_same() -> None:
     assert parse_values(["version=1.0"], (), {"version": "1.0"}) == {"version": "1.0"}
     with pytest.raises(InputError) as caught:
         parse_values(["version=2.0"], (), {"version": "1.0"})
-    assert str(caught.value) == "--set: gives version the value '2.0', but it has the value '1.0'; expected one value"
+    assert (
+        str(caught.value) == "--set: sets version to '2.0', but version already has the value '1.0'; expected one value"
+    )
 
 
 SMALLEST = {"schema": 1, "name": "demo", "version": "1.0", "files": []}
@@ -145,7 +147,8 @@ def test_a_placeholder_without_value_is_named() -> None:
     with pytest.raises(InputError) as caught:
         make(name="jax-rocm{rocm}")
     assert str(caught.value) == (
-        "demo.toml: names {rocm}, but it has no value; expected one of pair, version. Give it with --set rocm=VALUE."
+        "demo.toml: names {rocm}, but it has no value; expected one of pair, version. "
+        "Set the value with --set rocm=VALUE."
     )
 
 
@@ -153,7 +156,7 @@ def test_a_malformed_version_is_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(version="one")
     assert str(caught.value) == (
-        "demo.toml: has the version 'one'; expected a version such as '0.12.0' (PEP 440). Give --version."
+        "demo.toml: has the version 'one'; expected a version such as '0.12.0' (PEP 440). Add --version."
     )
 
 
@@ -176,7 +179,7 @@ def test_a_version_or_value_without_quotes_is_refused(field: str, shown: str, tm
     with pytest.raises(SpecError) as caught:
         make_spec(read_spec(path), {}, source="demo.toml")
     assert str(caught.value) == (
-        f"demo.toml: has {shown}, which is no text; expected text in quotes. Quote it, as it is to be."
+        f"demo.toml: has {shown}, which is not a string; expected a string in quotes. Put the value in quotes."
     )
 
 
@@ -193,10 +196,10 @@ def test_every_problem_is_reported_at_once() -> None:
         make(name="-", texts={"/etc/x": "", "a/../../b": ""}, license="MIT")
     assert str(caught.value) == (
         "demo.toml: 4 problems\n"
-        "  demo.toml: '-' is not a valid distribution name; expected letters, digits and single -_. between them\n"
+        "  demo.toml: '-' is not a valid distribution name; expected letters and digits with single -_. between them\n"
         "  demo.toml: '/etc/x' is not a valid place; expected a path below site-packages\n"
         "  demo.toml: 'a/../../b' is not a valid place; expected a path below site-packages\n"
-        "  demo.toml: declares the license MIT without its text; expected license-files"
+        "  demo.toml: declares the license MIT without a license text; expected license-files"
     )
 
 

@@ -1,1 +1,1 @@
-"""What JAX, PyTorch and other users of the SDK need: link options, build commands, initializers, wheels."""
+"""Support for JAX, PyTorch, and other users of the SDK: link options, build commands, initializers, wheels."""

@@ -1,4 +1,4 @@
-"""What a build of PyTorch needs to use the SDK's packages: initializer, requirements, run path."""
+"""The initializer, requirements, and run path that a build of PyTorch needs to use the SDK's packages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.targets.target_set import TargetSet
 
 VersionLock = Literal["exact", "minor"]
-"""``exact``: this version of the SDK alone. ``minor``: any of its major and minor version."""
+"""``exact``: only this version of the SDK. ``minor``: any version with the same major and minor numbers."""
 
 _MINOR = 2
 _OPTION = "--sdk-version"
@@ -53,14 +53,14 @@ def torch_folder() -> str:
 
 
 def initializer(sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail") -> str:
-    """Return ``torch/_rocm_init.py``, which loads every library that PyTorch is known to need."""
+    """Return ``torch/_rocm_init.py``, which loads every library that PyTorch may need."""
     return render_initializer(_torch().preload, _checked(sdk_version, lock, mismatch))
 
 
 def initializer_for(
     files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
 ) -> str:
-    """Return the initializer that loads exactly what ``files`` need; raise `InputError` where that is nothing."""
+    """Return the initializer that loads only the libraries that ``files`` need. Raises `InputError` without any."""
     names, others = preload_names(files)
     if not names:
         found = "needs none of the SDK's public libraries"
@@ -70,10 +70,10 @@ def initializer_for(
 
 
 def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSet | None = None) -> str:
-    """Return the setting of the variable that PyTorch's ``setup.py`` takes requirements from.
+    """Return the setting of the variable from which PyTorch's ``setup.py`` reads requirements.
 
-    Without ``targets`` the selector chooses the device packages when it is installed, by the machine's GPUs. All
-    targets are asked for by the extra that has those of the release, which hardly has packages for every GPU.
+    Without ``targets``, the selector chooses the device packages for the machine's GPUs at installation. For all
+    targets, the requirement has the extra with the targets of the release, which may lack some GPUs.
     """
     devices = [device_extra(processor) for processor in targets.processors] if targets else ["device"]
     if targets and {target.name for target in load_catalog().targets} <= {*targets.processors}:
@@ -83,9 +83,9 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
 
 
 def search_folders(family: str = "") -> tuple[str, ...]:
-    """Return the folders of the SDK's packages, those of a target family if one is named.
+    """Return the folders of the SDK's packages, for a target family if given.
 
-    Raises `InputError` for a word that can't be the name of a family, and for an unknown one that begins with ``gfx``.
+    Raises `InputError` for an invalid family name, and for an unknown name that begins with ``gfx``.
     """
     if not is_family(family):
         raise InputError(_FAMILY_OPTION, f"is {family!r}", expected="a target family such as gfx94X-dcgpu")
@@ -94,9 +94,10 @@ def search_folders(family: str = "") -> tuple[str, ...]:
 
 
 def run_path_entries(search: Sequence[str], folder: str | None = None) -> tuple[str, ...]:
-    """Return the run path entries of a library in ``folder``: its own, then the SDK's; raise `InputError` for another.
+    """Return the run path entries of a library in ``folder``: its own folder, then the SDK's folders.
 
-    ``folder`` is relative to site-packages: empty for site-packages itself, and PyTorch's own where it is none.
+    ``folder`` is relative to site-packages: empty for site-packages itself, or `None` for PyTorch's own folder. Raises
+    `InputError` for an invalid folder.
     """
     own = torch_folder() if folder is None else posixpath.normpath(folder)
     if own.startswith("/") or ".." in own.split("/"):
@@ -113,9 +114,9 @@ def _locked(sdk_version: str, lock: VersionLock) -> str:
 
 
 def _checked(sdk_version: str, lock: VersionLock, mismatch: Mismatch) -> VersionCheck:
-    """Return the check that accepts what satisfies the requirement.
+    """Return the version pattern that accepts the versions of the requirement.
 
-    By :pep:`440` zeros at the end of a release make no difference, nor do local versions that aren't asked for.
+    :pep:`440` ignores trailing zeros of a release, and local versions that aren't requested.
     """
     locked, fails = _locked(sdk_version, lock), mismatch == "fail"
     if locked.endswith(".*"):

@@ -1,4 +1,4 @@
-"""Makes a framework's wheel: run paths are repaired, and the wheel is audited before it gets its name."""
+"""Builds a framework's wheel: repairs run paths, and audits the wheel before renaming it."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 
 
 class IntendedEntries(msgspec.Struct, frozen=True):
-    """The run path entries that a wheel's description and its builder ask for."""
+    """The run path entries that a wheel's description and its builder request."""
 
     search: Sequence[str]
-    """Folders relative to site-packages, in the order in which they are tried."""
+    """Folders relative to site-packages, in search order."""
     system: Collection[str] = ()
-    """Entries as they are spelled, such as ``/opt/rocm/lib``."""
+    """Literal entries, such as ``/opt/rocm/lib``."""
 
     def of(self, run_path: str | None, folder: str, installed: Collection[str] = ()) -> frozenset[str]:
         """Return the intended entries of the run path of a file in ``folder``.
 
-        Those that lead to a folder of ``search`` count unless it is ``installed``.
+        Entries for a folder in ``search`` count unless the folder is ``installed``.
         """
         searched = set(self.search) - set(installed)
         entries = split_run_path(run_path)
@@ -66,12 +66,12 @@ class IntendedEntries(msgspec.Struct, frozen=True):
 def repair_run_paths(
     draft: WheelDraft, companions: Tree, intended: IntendedEntries, requires: Sequence[str] = ()
 ) -> WheelDraft:
-    """Return the wheel with the run path of every file minimal and right; files that are right stay as they are.
+    """Return the wheel with a minimal, correct run path in every file. Correct files stay unchanged.
 
-    ``companions`` are the packages that the wheel is installed with, in addition to those of the SDK. Intended
-    entries stay, at the end, though no package at hand has the folders that they lead to. An RPATH becomes a RUNPATH
-    that leads beyond the wheel's release: the wheel, and what it ``requires`` in one exact version. It stays one where
-    libraries that are not at hand may inherit it.
+    ``companions`` are other packages that are installed with the wheel, in addition to the SDK. Intended entries stay
+    at the end, even if no given package has their folders. An RPATH becomes a RUNPATH if it leads beyond the wheel's
+    release, which is the wheel and the packages that it ``requires`` in one exact version. It stays an RPATH if missing
+    libraries may inherit it.
     """
     owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
     files = (*companions.files, *map(_installed, draft.members))
@@ -95,7 +95,7 @@ def _installed(member: DraftMember) -> InstalledFile:
 
 
 class _Surroundings(msgspec.Struct, frozen=True):
-    """What the run path of a file depends on."""
+    """The facts that determine the run path of a file."""
 
     places: LibraryPlaces
     intended: IntendedEntries
@@ -103,7 +103,7 @@ class _Surroundings(msgspec.Struct, frozen=True):
     """The top-level folders of the wheel's release."""
 
     def edit(self, elf: Elf, folder: str) -> SetRunpath | None:
-        """Return the edit that makes the run path of a file in ``folder`` right; None if it is right already."""
+        """Return the edit that corrects the run path of a file in ``folder``, or `None` if the run path is correct."""
         tag = elf.run_path_tag or RunpathTag.RUNPATH
         edit = self._edit_of(elf, folder, tag)
         value = elf.run_path if edit is None else edit.value
@@ -136,13 +136,13 @@ _NOTHING_INTENDED = IntendedEntries(())
 
 
 class WheelFaultError(InputError):
-    """One finding of the audit that keeps a wheel from being written."""
+    """An audit finding that prevents writing a wheel."""
 
     exit_status = 1
 
 
 class FaultyWheelError(ProblemsError):
-    """Every finding that keeps a wheel from being written."""
+    """All findings that prevent writing a wheel."""
 
     exit_status = 1
 
@@ -152,10 +152,10 @@ class FaultyWheelError(ProblemsError):
 
 
 def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntries = _NOTHING_INTENDED) -> None:
-    """Audit a wheel together with its companions, without other wheels of its own distribution.
+    """Audit a wheel together with its companions, except other wheels of the same distribution.
 
-    Run path entries that are ``intended`` may lead to folders that no package at hand has. Raises `FaultyWheelError`
-    with every error, and with everything that is wrong with a run path.
+    Run path entries that are ``intended`` may lead to folders that no given package has. Raises `FaultyWheelError` with
+    all errors, and all findings about run paths.
     """
     name = canonicalize_name(name_and_version(wheel.name)[0])
     tree = without_distribution(read_tree([wheel], companions), name)
@@ -174,7 +174,7 @@ def _findings(tree: Tree, settings: AuditSettings) -> tuple[Finding, ...]:
 
 
 def without_distribution(tree: Tree, name: str) -> Tree:
-    """Return what is given as context without the distribution of a name: what is made replaces it."""
+    """Return the context without the distribution of a name, because the new wheel replaces that distribution."""
     own = {one.source for one in tree.distributions if one.is_context and one.name == name}
     distributions = tuple(one for one in tree.distributions if one.source not in own)
     files = tuple(file for file in tree.files if file.distribution not in own)
@@ -182,7 +182,7 @@ def without_distribution(tree: Tree, name: str) -> Tree:
 
 
 def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
-    """Return a file as if its run path had no intended entries."""
+    """Return a copy of a file without the intended entries in its run path."""
     if file.elf is None or file.run_path is None:
         return file
     left_out = intended.of(file.run_path, file.folder)
@@ -191,9 +191,9 @@ def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
 
 
 def _is_fault(finding: Finding) -> bool:
-    """Return whether a finding keeps a wheel from being written: also one on a library that what isn't given may have.
+    """Return whether a finding prevents writing a wheel. Findings about libraries that missing packages may have count.
 
-    One of a newer ROCm than is known is none.
+    Findings about a newer ROCm than rocwheel knows don't count.
     """
     is_unsure = finding.rule in _RULES_ON_LIBRARIES and finding.severity is Severity.WARNING
     may_lack = is_unsure and not is_newer_than_layout(finding.facts[0])
@@ -201,26 +201,26 @@ def _is_fault(finding: Finding) -> bool:
 
 
 def _place(file: str) -> str:
-    """Return a member's path inside the wheel; the wheel's own name where the finding is about all of it."""
+    """Return a member's path inside the wheel, or the wheel's name if the finding is about the whole wheel."""
     wheel, member, path = file.partition("!")
     return path if member else wheel.rpartition("/")[2]
 
 
 class WheelBuild(msgspec.Struct, frozen=True):
-    """The outputs of a build, and how the wheel is to be made of them."""
+    """The outputs of a build, and the options for the wheel."""
 
     sources: tuple[Path, ...] = ()
-    """Files, and folders that inputs' paths are below."""
+    """Files and folders with inputs."""
     runfiles_manifest: Path | None = None
     commits: dict[str, str] = {}
     python: str = ""
-    """The Python of the extension modules, such as ``3.12``; empty if their names say it."""
+    """The Python version of the extension modules, such as ``3.12``. Empty if their names have the version."""
     platform_tag: str = ""
-    """Empty for the tag that the files' symbol versions give."""
+    """The platform tag. If empty, the symbol versions of the files determine the tag."""
     companions: tuple[Path, ...] = ()
-    """The packages that it will be installed with, for the verification."""
+    """The packages that will be installed with the wheel, for the verification."""
     system_run_paths: tuple[str, ...] = ()
-    """Absolute run path entries that are allowed, in addition to those of the description."""
+    """Allowed absolute run path entries, in addition to the entries in the description."""
     repair: bool = False
     verify: bool = True
 
@@ -233,26 +233,26 @@ class WheelReport(msgspec.Struct, frozen=True):
     """In bytes."""
     floor_reason: str
     repaired: tuple[str, ...]
-    """Files whose run path was changed."""
+    """Files with a changed run path."""
 
 
 class WheelJob(msgspec.Struct, frozen=True):
-    """A description, the values of its placeholders, a build, and where the wheel goes."""
+    """A description, the values of its placeholders, a build, and the destination of the wheel."""
 
     source: str
-    """What errors call the description."""
+    """The name of the description in errors."""
     description: dict[str, Any]
     values: dict[str, str]
     build: WheelBuild
     dest_dir: Path = Path()
     output: Path | None = None
-    """The wheel's file, for builds that have to know its name in advance. Its name has to be the one of the tags."""
+    """The wheel's file, for builds that must know its name in advance. The name must match the tags."""
 
     def run(self, progress: Progress = SILENT) -> WheelReport:
-        """Write the wheel, unless the audit finds faults in it, and return what was written.
+        """Write the wheel unless the audit finds faults, and return facts about the written wheel.
 
-        Raises `rocwheel.frameworks.wheel.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
-        and `write_draft` raise.
+        Raises `rocwheel.frameworks.wheel.FaultyWheelError`, and the errors of `make_spec`, `InputFiles`, `draft_wheel`,
+        and `write_draft`.
         """
         self._check()
         spec = make_spec(self.description, self.values, source=self.source)
@@ -266,7 +266,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
 
     def _check(self) -> None:
-        """Raise what is wrong by itself, before anything is read."""
+        """Raise errors that don't depend on any file, before reading files."""
         raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
         check_destination((self.output or self.dest_dir / "wheel").parent, option="--output")
         if self.build.platform_tag:
@@ -283,7 +283,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         return repair_run_paths(draft, companions, self._intended(spec), spec.requires)
 
     def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path, progress: Progress) -> None:
-        """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
+        """Write the wheel into a separate folder, and move the wheel to its destination after the audit."""
         with _folder_beside(path) as folder:
             unfinished = folder / path.name
             write_draft(draft, unfinished, SourceDate.from_environment(os.environ), progress)
@@ -302,7 +302,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         if self.output is None:
             return self.dest_dir / name
         if self.output.name != name:
-            expected = f"the name that its files give, {name}"
+            expected = f"the name that its files determine, {name}"
             reason = f" (platform: {draft.floor_reason})" if draft.floor_reason else ""
             raise InputError(self.output, f"is not the wheel's name{reason}", expected=expected)
         return self.output
@@ -315,4 +315,4 @@ def _folder_beside(path: Path) -> Iterator[Path]:
         with scratch_folder(path) as folder:
             yield folder
     except OSError as e:
-        raise write_error(path, e, remedy="Check its folder's permissions.") from e
+        raise write_error(path, e, remedy="Check the permissions of its folder.") from e

@@ -1,4 +1,4 @@
-"""Turns a description and the outputs of a build into one wheel (binary distribution format 1.0)."""
+"""Builds a wheel (binary distribution format 1.0) from a description and the outputs of a build."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PATH_ESCAPES = {"\\n": "\n", "\\b": "\\"}
 
 
 class InputFiles:
-    """Files that a wheel may be made of. An earlier source takes precedence over a later one."""
+    """The input files of a wheel. Earlier sources take precedence over later sources."""
 
     def __init__(self, sources: Iterable[Path], manifest: Mapping[str, Path] | None = None) -> None:
         self._sources = tuple(sources)
@@ -49,15 +49,15 @@ class InputFiles:
                 raise InputError(path, "does not exist", remedy="Build it, or correct --src.")
 
     def find(self, wanted: str) -> dict[str, Path]:
-        """Return the files whose path ends with ``wanted``, by file name; patterns are the shell's.
+        """Return the files whose path ends with ``wanted``, by file name. Patterns work as in a shell.
 
-        Raises `InputError` when there is no such file, when a path without patterns fits two different files, and
-        when two files that fit a pattern have the same name.
+        Raises `InputError` if there is no such file, if a path without patterns matches two different files, or if two
+        files that match a pattern have the same name.
         """
         return self._found(wanted, depth=1)
 
     def texts(self, wanted: str) -> dict[str, Path]:
-        """Return the files by the end of the path that ``wanted`` fits: texts of one name may be in several folders."""
+        """Return the files by the matching end of the path, because several folders may have files with one name."""
         return self._found(wanted, depth=len(PurePosixPath(wanted).parts))
 
     def _found(self, wanted: str, depth: int) -> dict[str, Path]:
@@ -65,8 +65,8 @@ class InputFiles:
             if found:
                 return self._by_end(wanted, found, depth)
         places = ", ".join([*map(str, self._sources), *(["the runfiles manifest"] if self._manifest else [])])
-        remedy = "Build the target that makes it, or give its folder with --src."
-        raise InputError(wanted, f"is not among the inputs ({places or 'none are given'})", remedy=remedy)
+        remedy = "Build the target that creates it, or pass its folder with --src."
+        raise InputError(wanted, f"is not among the inputs ({places or 'no inputs are given'})", remedy=remedy)
 
     def _candidates(self, wanted: str) -> Iterator[list[Path]]:
         yield [path for path in self._sources if path.is_file() and PurePosixPath(path).match(wanted)]
@@ -77,17 +77,17 @@ class InputFiles:
         yield [path for key, path in sorted(self._manifest.items()) if PurePosixPath(key).match(wanted)]
 
     def _by_end(self, wanted: str, found: list[Path], depth: int) -> dict[str, Path]:
-        """Return the files by the last ``depth`` parts of their paths; links to one file are that file."""
+        """Return the files by the last ``depth`` parts of their paths. Links to one file count as that file."""
         is_pattern = bool(_PATTERN_CHARACTERS & set(wanted))
         ends: dict[str, Path] = {}
         for path in found:
             end = PurePosixPath(*path.parts[-depth:]).as_posix()
             other = ends.setdefault(end, path) if is_pattern else found[0]
             if other.resolve() != path.resolve():
-                several = "inputs of one name" if is_pattern else "inputs"
-                remedy = "Give more of the path in the description."
+                several = "inputs with one name" if is_pattern else "inputs"
+                remedy = "Write more of the path in the description."
                 raise InputError(
-                    wanted, f"fits several {several}: {other} and {path}", expected="one file", remedy=remedy
+                    wanted, f"matches several {several}: {other} and {path}", expected="one file", remedy=remedy
                 )
             ends[end] = path
         return ends
@@ -98,7 +98,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def read_source_list(path: Path) -> tuple[Path, ...]:
-    """Read a file with the path of an input on each line; raise `InputError` for one that can't be read."""
+    """Read a file with the path of an input on each line. Raises `InputError` if the file can't be read."""
     try:
         return tuple(Path(line) for line in _lines(path) if line)
     except (OSError, UnicodeDecodeError) as e:
@@ -106,10 +106,10 @@ def read_source_list(path: Path) -> tuple[Path, ...]:
 
 
 def read_runfiles_manifest(path: Path) -> dict[str, Path]:
-    """Read a ``MANIFEST`` or ``*.runfiles_manifest`` of Bazel: each line a name, a space, and the file's path.
+    """Read Bazel's ``MANIFEST`` or ``*.runfiles_manifest``. Each line has a name, a space, and the file's path.
 
-    A line that begins with a space has escapes in both (Bazel 7.4). Files that are made empty have no path and are
-    left out. Raises `InputError` for a file that can't be read or holds other lines.
+    A line that begins with a space has escapes in both parts (Bazel 7.4). Empty generated files have no path and are
+    skipped. Raises `InputError` for a file that can't be read or has other lines.
     """
     try:
         lines = _lines(path)
@@ -123,7 +123,7 @@ def _manifest_row(path: Path, number: int, line: str) -> tuple[str, str]:
     escaped = line.startswith(" ")
     name, space, target = line.removeprefix(" ").partition(" ")
     if not space:
-        expected = "a name, a space and a path"
+        expected = "a name, a space, and a path"
         raise InputError(path, f"line {number} is {line!r}", expected=expected, remedy="Is it Bazel's MANIFEST?")
     if escaped:
         name = _ESCAPE.sub(lambda match: _KEY_ESCAPES[match[0]], name)
@@ -136,7 +136,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 def render_version(version: str) -> str:
-    """Return ``version.py``; JAX compares ``__version__`` with its own."""
+    """Return ``version.py``. JAX compares ``__version__`` with its own version."""
     return f'"""The version of this package."""\n\n__version__ = "{version}"\n'
 
 
@@ -147,20 +147,20 @@ def render_commit_info(commits: Mapping[str, str]) -> str:
 
 
 def parse_commits(texts: Iterable[str], source: str = _STAMP_OPTION) -> dict[str, str]:
-    """Parse ``REPOSITORY=COMMIT`` words, the commit in hexadecimal; raise `InputError` for any other.
+    """Parse ``REPOSITORY=COMMIT`` words with hexadecimal commits. Raises `InputError` for any other word.
 
-    ``source`` is what gave them, for messages.
+    ``source`` is the origin of the words, for messages.
     """
     commits: dict[str, str] = {}
     for text in texts:
         name, equals, commit = text.rpartition("=")
         if not equals or not re.fullmatch(r"[\w./-]+", name) or not _COMMIT.fullmatch(commit):
-            expected = "REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits"
-            raise InputError(source, f"is {text!r}", expected=expected, remedy="Check whether looking it up failed.")
-        if commits.setdefault(name, commit) != commit:
+            expected = "REPOSITORY=COMMIT with a commit of 7 to 64 hexadecimal digits"
             raise InputError(
-                source, f"gives two commits for {name}: {commits[name]} and {commit}", expected="one commit"
+                source, f"is {text!r}", expected=expected, remedy="Check whether the lookup of the commit failed."
             )
+        if commits.setdefault(name, commit) != commit:
+            raise InputError(source, f"has two commits for {name}: {commits[name]} and {commit}", expected="one commit")
     return commits
 
 
@@ -178,7 +178,7 @@ _ENTRY_POINT_STEP = 16 << 20
 
 
 def is_importable_by_name(place: str, source: FileRange) -> bool:
-    """Return whether a shared library has the function by which Python imports it under its file name."""
+    """Return whether a shared library has the function that Python needs to import it under its file name."""
     wanted = b"\0PyInit_" + posixpath.basename(place).partition(".")[0].encode() + b"\0"
     with source.view() as data:
         return any(
@@ -188,15 +188,15 @@ def is_importable_by_name(place: str, source: FileRange) -> bool:
 
 
 def python_tag(extensions: Iterable[str], python: str = "", requires_python: str = "") -> str:
-    """Return the Python and ABI tags, ``cp312-cp312``, for a wheel with these extension modules.
+    """Return the Python and ABI tags, such as ``cp312-cp312``, for a wheel with these extension modules.
 
-    ``python`` is a version such as ``3.12``, or ``3.13-ft`` for the free-threaded build; without it the modules' names
-    decide or, where all are for the stable ABI, the oldest Python of ``requires_python``. Raises `InputError` when
-    nothing decides, or when the names and ``requires_python`` contradict it or each other.
+    ``python`` is a version such as ``3.12``, or ``3.13-ft`` for the free-threaded build. Without ``python``, the names
+    of the modules decide, or the oldest Python in ``requires_python`` if all modules use the stable ABI. Raises
+    `InputError` if nothing decides, or if ``python``, the names, and ``requires_python`` conflict.
     """
     modules = sorted(extensions)
     if not modules and python:
-        remedy = "Leave it out: wheels without extension modules are for every Python."
+        remedy = "Remove the option: wheels without extension modules are for every Python."
         raise InputError(_TAG_OPTION, f"is {python}, but no file is an extension module", remedy=remedy)
     if not modules:
         return ANY_PYTHON
@@ -205,7 +205,7 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
     wanted = _asked_tag(python) if python else next(iter(named.values()), "")
     wanted = wanted or (_oldest_tag(requires_python) if is_stable else "")
     if not wanted:
-        remedy = "Give --python, such as --python 3.12."
+        remedy = "Add --python, such as --python 3.12."
         raise InputError(modules[0], "is an extension module whose name has no Python version", remedy=remedy)
     _check_modules(modules, named, wanted)
     _check_requirement(modules[0], wanted, requires_python, is_stable=is_stable)
@@ -220,14 +220,14 @@ def _asked_tag(python: str) -> str:
 
 
 def _oldest_tag(requires_python: str) -> str:
-    """Return the tag of the oldest Python that is allowed; empty if all are allowed."""
+    """Return the tag of the oldest allowed Python, or an empty string if all versions are allowed."""
     specifiers = SpecifierSet(requires_python)
     oldest = next((minor for minor in _MINORS if _admits(specifiers, minor)), 0)
     return _tag(str(oldest), "") if oldest else ""
 
 
 def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str) -> None:
-    """Raise `InputError` for a module that the Python of a tag would not import."""
+    """Raise `InputError` for a module that the Python of a tag can't import."""
     for place in modules:
         if named.get(place, wanted) != wanted:
             raise InputError(place, f"is an extension module for {named[place]}", expected=f"a module for {wanted}")
@@ -237,7 +237,7 @@ def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str
 
 
 def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable: bool) -> None:
-    """Raise `InputError` if no Python of a tag is allowed. With the stable ABI, later Pythons count as well."""
+    """Raise `InputError` if no Python of a tag is allowed. With the stable ABI, later versions also count."""
     specifiers, minor = SpecifierSet(requires_python), int(tag.partition("-")[0].removeprefix("cp3"))
     if not any(_admits(specifiers, later) for later in (_MINORS[minor:] if is_stable else (minor,))):
         remedy = "Correct --python, or the description's requires-python."
@@ -245,7 +245,7 @@ def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable:
 
 
 def _admits(specifiers: SpecifierSet, minor: int) -> bool:
-    """Return whether any release of a minor version fits."""
+    """Return whether any release of a minor version matches."""
     return any(specifiers.contains(f"3.{minor}.{micro}") for micro in _MICROS)
 
 
@@ -259,7 +259,7 @@ _LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
 
 
 class DraftMember(msgspec.Struct, frozen=True):
-    """A file of a wheel that is not written yet."""
+    """A file of an unwritten wheel."""
 
     place: str
     """Path in site-packages."""
@@ -267,18 +267,18 @@ class DraftMember(msgspec.Struct, frozen=True):
     mode: int = _PLAIN
     elf: Elf | None = None
     origin: str = ""
-    """The build output that it comes from; empty for a generated file."""
+    """The source path in the build output. Empty for a generated file."""
 
 
 class WheelDraft(msgspec.Struct, frozen=True):
-    """A wheel that is not written yet."""
+    """An unwritten wheel."""
 
     name: WheelName
     members: tuple[DraftMember, ...]
     metadata: dict[str, bytes]
-    """The files of ``.dist-info`` by their path inside it, without RECORD."""
+    """The files in ``.dist-info`` except RECORD, by their path inside the folder."""
     floor_reason: str
-    """The symbol version and the file that decide the platform tag; empty if the wheel fits any platform."""
+    """The symbol version and the file that determine the platform tag. Empty if the wheel fits any platform."""
 
 
 def draft_wheel(
@@ -289,10 +289,9 @@ def draft_wheel(
     python: str = "",
     platform_tag: str = "",
 ) -> WheelDraft:
-    """Return the wheel that a description makes of the inputs, with its tags and metadata.
+    """Return the wheel for a description and inputs, with its tags and metadata.
 
-    Raises `InputError` for an input that is missing or damaged, and `ProblemsError` with everything
-    that would make the wheel wrong.
+    Raises `InputError` for a missing or damaged input, and `ProblemsError` with all problems of the wheel.
     """
     members = sorted([*_outputs(spec, inputs), *_texts(spec, commits or {})], key=lambda member: member.place)
     licenses = {place: path.read_bytes() for text in spec.license_files for place, path in inputs.texts(text).items()}
@@ -318,7 +317,7 @@ def write_draft(
     source_date: SourceDate = SourceDate(),  # noqa: B008 (a value)
     progress: Progress = SILENT,
 ) -> None:
-    """Write the wheel to ``path``, which appears only when whole; raise `WorkError` if it can't."""
+    """Write the wheel to ``path`` atomically. Raises `WorkError` on failure."""
     size = sum(member.content.size for member in draft.members)
     packing = step(progress, f"packing {path.name}", size)
     with packing, open_workers() as executor, write_wheels(executor, source_date.zip_time, progress=progress) as packer:
@@ -365,13 +364,13 @@ def _is_extension(member: DraftMember) -> bool:
 def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecError]:
     for one, other in pairwise(members):
         if one.place == other.place:
-            origins = f"{one.origin or 'a text'} and {other.origin or 'a text'}"
+            origins = f"{one.origin or 'a generated text'} and {other.origin or 'a generated text'}"
             yield SpecError(spec.name, f"puts two files at {one.place}: {origins}", expected="one file")
     places = {member.place for member in members}
     for namespace in spec.namespaces:
         module = f"{namespace.replace('.', '/')}/__init__.py"
         if module in places:
-            remedy = "Leave it out: it would hide the other distributions' part of the namespace."
+            remedy = "Remove it: it would hide the other distributions in the namespace."
             yield SpecError(spec.name, f"has {module}, but shares {namespace} with others", remedy=remedy)
     for group, names in spec.entry_points.items():
         for name, value in names.items():
@@ -382,24 +381,22 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
 
 
 def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
-    """Yield an error for each file that is named like a shared library but is not one."""
+    """Yield an error for each file that has the name of a shared library but isn't one."""
     for member in members:
         if _LIBRARY_NAME.search(member.place) and (member.elf is None or not member.elf.is_shared_library):
             found = (
-                "is not an ELF file"
-                if member.elf is None
-                else f"is an ELF file of another kind ({member.elf.kind.value})"
+                "is not an ELF file" if member.elf is None else f"is another kind of ELF file ({member.elf.kind.value})"
             )
-            expected = f"a shared library, to stand at {member.place}"
+            expected = f"a shared library for {member.place}"
             yield InputError(member.origin or member.place, found, expected=expected, remedy="Build it again.")
 
 
 def _check_machines(members: Iterable[DraftMember]) -> None:
-    """Raise `InputError` for a program or library of a machine for which no platform tag is known."""
+    """Raise `InputError` for a program or library for a machine without a known platform tag."""
     for member in members:
         elf = member.elf
         if elf and elf.is_host_code and elf.machine not in host_machines():
-            found = f"is for a machine that no platform tag is known for (ELF machine {elf.machine})"
+            found = f"is for a machine without a known platform tag (ELF machine {elf.machine})"
             raise InputError(member.origin, found, remedy="Give --platform-tag.")
 
 

@@ -1,4 +1,4 @@
-"""The description of a framework's wheel, in TOML: names, metadata, placeholders, and which build output goes where."""
+"""Reads the TOML description of a framework's wheel: names, metadata, placeholders, and places of build outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 def placeholder_names(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names in a description's decoded TOML, apart from ``[values]``."""
+    """Return the placeholders in a description's decoded TOML outside of ``[values]``."""
     texts = _texts({name: value for name, value in data.items() if name != "values"})
     return frozenset(name for text in texts for name in _PLACEHOLDER.findall(text))
 
@@ -42,7 +42,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def fill_placeholders(value: Any, known: Mapping[str, str], source: Path | str) -> Any:
-    """Return decoded TOML with every ``{name}`` replaced by its value; raise `InputError` for one without a value."""
+    """Return decoded TOML with a value for every ``{name}``. Raises `InputError` for a name without a value."""
     if isinstance(value, str):
         return _PLACEHOLDER.sub(lambda match: _value(match[1], known, source), value)
     if isinstance(value, list):
@@ -56,16 +56,16 @@ def fill_placeholders(value: Any, known: Mapping[str, str], source: Path | str) 
 def _value(name: str, known: Mapping[str, str], source: Path | str) -> str:
     if name not in known:
         names = ", ".join(sorted(known))
-        remedy = f"Give it with --set {name}=VALUE."
+        remedy = f"Set the value with --set {name}=VALUE."
         raise InputError(source, f"names {{{name}}}, but it has no value", expected=f"one of {names}", remedy=remedy)
     return str(known[name])
 
 
 def parse_values(words: Iterable[str], known: Collection[str], options: Mapping[str, str] = {}) -> dict[str, str]:
-    """Parse the ``NAME=VALUE`` words that give placeholders their values, and add those that ``options`` give.
+    """Parse ``NAME=VALUE`` words for placeholders, and add the values from ``options``.
 
-    Raises `InputError` for any other word, for a name that is neither in ``known`` nor in ``options``, and for a name
-    with two values.
+    Raises `InputError` for any other word, for a name that isn't in ``known`` or ``options``, and for a name with two
+    values.
     """
     values = dict(options)
     for word in words:
@@ -73,12 +73,12 @@ def parse_values(words: Iterable[str], known: Collection[str], options: Mapping[
         if not (name and equals):
             raise InputError(_OPTION, f"is {word!r}", expected="NAME=VALUE")
         if name not in known and name not in options:
-            found = f"gives {name} a value, but the description has no such placeholder"
-            raise InputError(_OPTION, found, expected=f"one of {', '.join(sorted(known)) or 'none'}")
+            found = f"sets {name}, but the description has no such placeholder"
+            raise InputError(_OPTION, found, expected=f"one of {', '.join(sorted(known)) or 'no value'}")
         if values.setdefault(name, value) != value:
             raise InputError(
                 _OPTION,
-                f"gives {name} the value {value!r}, but it has the value {values[name]!r}",
+                f"sets {name} to {value!r}, but {name} already has the value {values[name]!r}",
                 expected="one value",
             )
     return values
@@ -93,33 +93,33 @@ _SCRIPTS = ("console_scripts", "gui_scripts")
 
 
 class SpecError(InputError):
-    """A wheel's description can't be used."""
+    """A wheel's description is unusable."""
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """Fields are spelled with hyphens in TOML. An unknown field is an error: it is a misspelling."""
+    """TOML fields have hyphens in their names. An unknown field is an error, because it is probably misspelled."""
 
 
 class BuildOutput(_Fields, frozen=True):
-    """Files of a build and their place in site-packages."""
+    """Build outputs and their place in site-packages."""
 
     source: str = msgspec.field(name="from")
-    """The end of a file's path among the inputs, ``pjrt/plugin.so``; may have the shell's patterns."""
+    """The end of an input's path, such as ``pjrt/plugin.so``. It may contain shell patterns."""
     place: str = msgspec.field(name="to")
-    """A path in site-packages; with a slash at its end a folder, in which the files keep their names."""
+    """A path in site-packages. With a trailing slash, a folder where the files keep their names."""
 
 
 class Stamp(_Fields, frozen=True):
-    """Where version and commits are written, from the same values as the metadata."""
+    """The files for version and commits, which have the same values as the metadata."""
 
     version: str = ""
-    """The place of ``version.py``; empty for no such file."""
+    """The place of ``version.py``, or empty to omit the file."""
     commits: str = ""
-    """The place of ``commit_info.py``; empty for no such file."""
+    """The place of ``commit_info.py``, or empty to omit the file."""
 
 
 class WheelSpec(_Fields, frozen=True):
-    """A wheel. Use `make_spec`; the constructor checks nothing."""
+    """A wheel's description. Use `make_spec`, because the constructor checks nothing."""
 
     schema: Literal[1]
     name: str
@@ -132,22 +132,22 @@ class WheelSpec(_Fields, frozen=True):
     license: str | None = None
     """An SPDX expression."""
     license_files: tuple[str, ...] = ()
-    """Ends of the license texts' paths among the inputs; they go to ``.dist-info/licenses``."""
+    """Ends of the input paths of license texts, which go to ``.dist-info/licenses``."""
     entry_points: dict[str, dict[str, str]] = {}
-    """Group to names to values."""
+    """Values by name, by group."""
     namespaces: tuple[str, ...] = ()
-    """Packages shared with other distributions (:pep:`420`): an ``__init__.py`` in one would hide the others."""
+    """Namespace packages (:pep:`420`). An ``__init__.py`` in one would hide the other distributions."""
     texts: dict[str, str] = {}
-    """Small files by their place."""
+    """Contents of small files by place."""
     stamp: Stamp = Stamp()
     search: tuple[str, ...] = ()
-    """Folders in site-packages that a repair may lead run paths to; by default those of the SDK's packages."""
+    """Folders in site-packages that a repair may add to run paths. The default is the SDK's packages."""
     system_run_paths: tuple[str, ...] = ()
-    """Absolute run path entries that are allowed, such as ``/opt/rocm/lib``."""
+    """Allowed absolute run path entries, such as ``/opt/rocm/lib``."""
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    """Read a description's TOML, without its placeholders replaced; raise `SpecError` for any other file."""
+    """Read a description's TOML without replacing placeholders. Raises `SpecError` for any other file."""
     try:
         return decode_toml(read_regular(path), dict[str, Any])
     except OSError as e:
@@ -157,15 +157,15 @@ def read_spec(path: Path) -> dict[str, Any]:
 
 
 def settable_values(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names that can be given values: the description's placeholders except ``{pair}``, and the version."""
+    """Return the names that accept values: the version, and the description's placeholders except ``{pair}``."""
     return placeholder_names(data) - {"pair"} | {"version"}
 
 
 def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Path | str) -> WheelSpec:
-    """Return the description that decoded TOML holds, with each ``{name}`` in it replaced by its value.
+    """Return the description in decoded TOML, with each ``{name}`` replaced by its value.
 
-    Values come from ``values``, then from ``[values]`` of the description. ``{version}`` is the version
-    in its normal form, and ``{pair}`` what `pair_specifier` makes of it. Raises `InputError` and `ProblemsError`.
+    Values come from ``values``, then from ``[values]`` in the description. ``{version}`` is the normalized version, and
+    ``{pair}`` is the result of `pair_specifier`. Raises `InputError` and `ProblemsError`.
     """
     fields = dict(data)
     defaults = fields.pop("values", {})
@@ -186,37 +186,37 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
 
 
 def pair_specifier(version: str) -> str:
-    """Return the specifier for a distribution of the same release: post releases and local versions satisfy it, too.
+    """Return the specifier for a distribution of the same release, including post releases and local versions.
 
-    A prefix match can't name a pre-release (:pep:`440`): it is matched exactly. A release of fewer than three numbers
-    gets zeros, so that no release with another third number satisfies it.
+    A prefix match can't name a pre-release (:pep:`440`), so pre-releases match exactly. A release with fewer than three
+    numbers gets zeros, so that no release with another third number matches.
     """
     parsed = Version(version)
     return f"=={release_match(parsed, max(_NUMBERS, len(parsed.release)))}"
 
 
 def _require_texts(values: Mapping[str, object], source: Path | str) -> None:
-    """Raise `SpecError` for a value that is no text: of a number, TOML keeps no spelling, so 1.10 would be 1.1."""
+    """Raise `SpecError` for a value that isn't a string. TOML would read the number 1.10 as 1.1."""
     for name, value in values.items():
         if not isinstance(value, str):
-            found = f"has {name} = {value}, which is no text"
-            raise SpecError(source, found, expected="text in quotes", remedy="Quote it, as it is to be.")
+            found = f"has {name} = {value}, which is not a string"
+            raise SpecError(source, found, expected="a string in quotes", remedy="Put the value in quotes.")
 
 
 def _version(text: object, source: Path | str) -> str:
-    """Return a version's normal form, so that name, metadata and ``version.py`` agree."""
+    """Return the normalized version, so that name, metadata, and ``version.py`` agree."""
     try:
         return str(Version(str(text)))
     except ValueError as e:
         expected = "a version such as '0.12.0' (PEP 440)"
-        raise SpecError(source, f"has the version {text!r}", expected=expected, remedy="Give --version.") from e
+        raise SpecError(source, f"has the version {text!r}", expected=expected, remedy="Add --version.") from e
 
 
 def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
     try:
         canonicalize_name(spec.name, validate=True)
     except InvalidName:
-        expected = "letters, digits and single -_. between them"
+        expected = "letters and digits with single -_. between them"
         yield SpecError(source, f"{spec.name!r} is not a valid distribution name", expected=expected)
     if not _is_specifier(spec.requires_python):
         yield SpecError(source, f"has requires-python {spec.requires_python!r}", expected="specifiers such as >=3.11")
@@ -224,14 +224,14 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
     yield from _path_problems(spec, source)
     yield from entry_problems(f"{source}: system-run-paths", spec.system_run_paths)
     if spec.license and not spec.license_files:
-        found = f"declares the license {spec.license} without its text"
+        found = f"declares the license {spec.license} without a license text"
         yield SpecError(source, found, expected="license-files")
     if spec.license_files and not spec.license:
         yield SpecError(source, "has license-files without license", expected="an SPDX expression")
 
 
 def _path_problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
-    """Yield an error for each path in the wheel, or of a file to take, that can't be one."""
+    """Yield an error for each invalid path in the wheel or of an input."""
     places = [output.place for output in spec.files] + list(spec.texts)
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
     for place in places:
@@ -259,7 +259,7 @@ def _entry_point_problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecE
 
 
 def _reference_problems(group: str, name: str, value: str, source: Path | str) -> Iterator[SpecError]:
-    """Yield what breaks the grammar of ``entry_points.txt`` in one (packaging.python.org, "Entry points")."""
+    """Yield errors in the grammar of an entry point (packaging.python.org, "Entry points")."""
     is_script = group in _SCRIPTS
     if not (_SCRIPT_NAME if is_script else _NAME).fullmatch(name):
         yield SpecError(source, f"has the entry point name {name!r} in {group}", expected="letters, digits and -_.")
