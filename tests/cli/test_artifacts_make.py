@@ -121,7 +121,7 @@ def test_packages_are_imported_with_a_table_of_ones_own(tmp_path: Path) -> None:
         "[[artifact]]\nname = 'tools'\npackages = ['tool']\n[[place]]\nfrom = 'opt'\nto = 'bin'\n"
     )
 
-    finished = run("import", tmp_path / "tool.deb", "--output", tmp_path / "a", "--table", table, "--quiet")
+    finished = run("import", tmp_path / "tool.deb", "--output", tmp_path / "a", "--table", table)
 
     assert finished.returncode == 0, finished.stderr
     assert "SDK version: 3.1" in finished.stdout.splitlines()
@@ -239,7 +239,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("shards")
 def test_a_merge_is_told_as_a_table(run: Run, tmp_path: Path) -> None:
-    status, stdout, _ = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "-q")
+    status, stdout, _ = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out")
 
     assert status == 0
     rows = [line.split() for line in stdout.splitlines() if "blas_lib" in line]
@@ -287,7 +287,7 @@ def test_an_accepted_difference_is_listed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "b/blas_lib_generic/stage/lib/librocblas.so").write_bytes(b"other")
 
     arguments = ("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "--may-differ", "lib/*.so")
-    status, stdout, _ = run(*arguments, "-v", "-q")
+    status, stdout, _ = run(*arguments, "-v")
 
     assert status == 0
     assert "host files that differ: 1\n  lib/librocblas.so of b (bytes): primary's\n" in stdout
