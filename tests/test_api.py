@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 FUNCTIONS = [
-    "audit", "build", "index", "inspect", "join", "join_wheels", "plan", "promote", "repair", "split", "split_wheel",
+    "audit", "build", "diff", "index", "inspect", "join", "join_wheels", "lock", "plan", "promote", "publish", "repair",
+    "split", "split_wheel", "targets", "verify",
 ]  # fmt: skip
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_the_functions_are_these_eleven() -> None:
+def test_the_functions_are_these_sixteen() -> None:
     assert [name for name in api.__all__ if inspect.isfunction(getattr(api, name))] == FUNCTIONS
 
 
@@ -82,7 +83,7 @@ def test_types_hold_in_the_examples(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache/api"), "."]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     # Then it finds nothing
-    assert done.stdout.splitlines()[-1] == "Success: no issues found in 13 source files"
+    assert done.stdout.splitlines()[-1] == "Success: no issues found in 18 source files"
 
 
 def test_a_plan_names_what_a_build_makes(sample_dist: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_plan_names_what_a_build_makes(sample_dist: Path) -> None:
 
 
 def test_a_build_is_indexed(tmp_path: Path) -> None:
-    result = api.build(SAMPLE_SDK, tmp_path, options=api.PlanOptions(version="7.0.1"), level=1, jobs=1)
+    result = api.build(SAMPLE_SDK, tmp_path, version="7.0.1", level=1, jobs=1)
     report = api.index(tmp_path / "dist", tmp_path / "simple", files="copy")
     assert f"{tmp_path}/dist/rocm-7.0.1.tar.gz" in [built.path for built in result.distributions]
     assert report.projects["rocm"] == ["rocm-7.0.1.tar.gz"]
@@ -276,3 +277,24 @@ def _example(name: str) -> str:
     found = re.search(r"```python\n(.*?)```", inspect.getdoc(getattr(api, name)) or "", re.DOTALL)
     assert found
     return textwrap.dedent(found[1])
+
+
+def test_a_plan_has_packages_for_the_targets_only() -> None:
+    made = api.plan(SAMPLE_SDK, version="7.0.2", targets="gfx906")
+    devices = [wheel.name.distribution for wheel in made.wheels if "device" in wheel.name.distribution]
+    assert (made.version, devices) == ("7.0.2", ["rocm-sdk-device-gfx906"])
+
+
+def test_packages_are_verified_and_compared(sample_dist: Path) -> None:
+    (verified,) = api.verify(sample_dist / CORE)
+    assert (verified.kind, verified.faults) == ("wheel", ())
+    assert api.diff(sample_dist, sample_dist).findings == ()
+
+
+def test_packages_are_published_to_a_folder(sample_dist: Path, tmp_path: Path) -> None:
+    report = api.publish(sample_dist, str(tmp_path / "store"), dry_run=True)
+    assert (report.is_dry_run, CORE in report.uploaded) == (True, True)
+
+
+def test_targets_are_listed() -> None:
+    assert [row.name for row in api.targets(["gfx906", "MI300X"])] == ["gfx906", "gfx942"]

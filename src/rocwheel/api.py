@@ -15,6 +15,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from rocwheel.audit.audit import AuditReport
 from rocwheel.audit.audit import audit as audit_environments
 from rocwheel.audit.finding import Finding, Severity
@@ -34,7 +37,7 @@ from rocwheel.core.cache import packed_cache
 from rocwheel.core.compression import DEVICE_CODE_LEVEL, WHEEL_LEVEL
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.core.names import GivenPath, GivenPaths, paths_given, some_paths_given
-from rocwheel.core.workers import worker_count
+from rocwheel.core.workers import open_workers, raise_all, worker_count
 from rocwheel.device.device_facts import DeviceFacts
 from rocwheel.device.inspection import ElfFacts, FileFacts, inspect_paths
 from rocwheel.device.split.join_tree import JoinReport, join_tree
@@ -46,19 +49,33 @@ from rocwheel.device.split.split_wheel import WheelSplit
 from rocwheel.device.split.split_wheel import split_wheel as split_this
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
+from rocwheel.diff.breaking import Finding as BreakingChange
+from rocwheel.diff.breaking import find_breaks
+from rocwheel.diff.changes import Comparison
+from rocwheel.diff.compare import compare_sides
+from rocwheel.diff.sides import open_side
 from rocwheel.environment.read_tree import read_environments
 from rocwheel.index.extra_files import no_extras
 from rocwheel.index.families import write_indexes
 from rocwheel.index.front_content import front_page as make_extras
+from rocwheel.index.front_content import next_front_page
+from rocwheel.index.lock import ResolveOptions, make_lock
 from rocwheel.index.placing import FilePlacement
+from rocwheel.index.publish import PublishOptions, PublishReport
+from rocwheel.index.publish import publish as publish_folder
 from rocwheel.index.upload_times import choose_upload_time
+from rocwheel.index.uploads import Layout
 from rocwheel.index.write_index import IndexOptions, IndexReport, choose_output
 from rocwheel.index.yanked import Yanking
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.repair_plan import RepairPlan
 from rocwheel.repair.write import RepairJob, RepairResult
+from rocwheel.stores.open import open_store
+from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.target_set import parse_target_set
+from rocwheel.verify.files import Verified
+from rocwheel.verify.verify import verify as verify_path
 from rocwheel.wheels.sdist import SourceDate
 
 if TYPE_CHECKING:
@@ -67,19 +84,24 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditReport",
     "AuditSettings",
+    "BreakingChange",
     "BuildResult",
+    "Comparison",
     "DeviceFacts",
+    "DiffReport",
     "ElfFacts",
     "FileFacts",
     "Finding",
     "IndexReport",
     "InputError",
     "JoinReport",
+    "LockReport",
     "Plan",
     "PlanOptions",
     "Platform",
     "ProblemsError",
     "PromotionResult",
+    "PublishReport",
     "RepairOptions",
     "RepairPlan",
     "RepairResult",
@@ -87,20 +109,27 @@ __all__ = [
     "RunpathTag",
     "Severity",
     "SplitReport",
+    "TargetRow",
+    "Verified",
     "WheelJoin",
     "WheelSplit",
     "WorkError",
     "audit",
     "build",
+    "diff",
     "index",
     "inspect",
     "join",
     "join_wheels",
+    "lock",
     "plan",
     "promote",
+    "publish",
     "repair",
     "split",
     "split_wheel",
+    "targets",
+    "verify",
 ]
 
 _GIB = 1 << 30
@@ -109,67 +138,88 @@ _AUDIT_SETTINGS = AuditSettings()
 _REPAIR_OPTIONS = RepairOptions()
 
 
-def plan(artifact_dir: GivenPath, *, recipe: GivenPath | None = None, options: PlanOptions = _PLAN_OPTIONS) -> Plan:
-    """Return what `build` would make of a folder of artifacts, without making it.
+def plan(
+    artifacts: GivenPaths,
+    *,
+    version: str | None = None,
+    targets: Iterable[str] | str = (),
+    recipe: GivenPath | None = None,
+    options: PlanOptions = _PLAN_OPTIONS,
+) -> Plan:
+    """Return what `build` would make, without making it, as ``rocwheel build --dry-run`` does.
 
     The files that the plan names inside artifact archives are temporary and gone when this returns.
 
     Args:
-        artifact_dir: The folder of artifacts: folders, or ``.tar.xz`` and ``.tar.zst`` archives of such folders.
+        artifacts: One folder of artifacts or several: folders, or ``.tar.xz`` and ``.tar.zst`` archives of folders.
+        version: The version of all packages; by default that of the SDK's manifest.
+        targets: The GPU targets or families whose packages are built, in any spelling; by default all.
         recipe: A recipe in TOML; without it, the one for ROCm.
-        options: The version, the GPU targets that must be there, and the form of the packages.
+        options: The form of the packages. ``version`` and ``targets`` override its fields.
 
     Example:
         ```python
         from rocwheel import api
 
-        made = api.plan("artifacts")
+        made = api.plan("artifacts", targets="gfx906")
         for wheel in made.wheels:
             print(wheel.name.distribution, wheel.targets)
         ```
     """
-    return _plan_job(artifact_dir, recipe, options).run()
+    return _plan_job(artifacts, recipe, _with(options, version, targets)).run()
 
 
-def build(
-    artifact_dir: GivenPath,
+def build(  # noqa: PLR0913  # the options of the command
+    artifacts: GivenPaths,
     dest_dir: GivenPath,
     *,
+    version: str | None = None,
+    targets: Iterable[str] | str = (),
     recipe: GivenPath | None = None,
     options: PlanOptions = _PLAN_OPTIONS,
     level: int = WHEEL_LEVEL,
     jobs: int = 0,
     cache: bool = False,
 ) -> BuildResult:
-    """Build the packages of a folder of artifacts into the folder ``dist`` of ``dest_dir``.
+    """Build the packages of artifacts into the folder ``dist`` of ``dest_dir``.
 
     The same input and options give the same bytes. Existing files of the same names are replaced.
 
     Args:
-        artifact_dir: The folder of artifacts: folders, or ``.tar.xz`` and ``.tar.zst`` archives of such folders.
+        artifacts: One folder of artifacts or several: folders, or ``.tar.xz`` and ``.tar.zst`` archives of folders.
         dest_dir: The folder that gets ``dist``; it is made when it does not exist.
+        version: The version of all packages; by default that of the SDK's manifest.
+        targets: The GPU targets or families whose packages are built, in any spelling; by default all.
         recipe: A recipe in TOML; without it, the one for ROCm.
-        options: The version, the GPU targets that must be there, and the form of the packages.
+        options: The form of the packages. ``version`` and ``targets`` override its fields.
         level: The Deflate level of the wheels, 0 (stored) to 12.
         jobs: The number of workers; 0 for one per core.
-        cache: Whether to keep packed files in the user's cache, and to take from there what was packed before.
+        cache: Whether to keep packed files in the user's cache, and to reuse what was packed before.
 
     Example:
         ```python
         from rocwheel import api
 
-        result = api.build("artifacts", "packages", options=api.PlanOptions(version="7.1.0"))
+        result = api.build("artifacts", "packages", version="7.1.0")
         print([built.path for built in result.distributions])
         ```
     """
     place = packed_cache(os.environ) if cache else None
-    job = BuildJob(_plan_job(artifact_dir, recipe, options), Path(dest_dir), level, jobs, place)
+    job = BuildJob(_plan_job(artifacts, recipe, _with(options, version, targets)), Path(dest_dir), level, jobs, place)
     _, result = job.run()
     return result
 
 
-def _plan_job(artifact_dir: GivenPath, recipe: GivenPath | None, options: PlanOptions) -> PlanJob:
-    return PlanJob(Path(artifact_dir), None if recipe is None else Path(recipe), options)
+def _with(options: PlanOptions, version: str | None, targets: Iterable[str] | str) -> PlanOptions:
+    words = (targets,) if isinstance(targets, str) else tuple(targets)
+    if version is not None:
+        options = replace(options, version=version)
+    return replace(options, targets=words, targets_source="targets", only_targets=True) if words else options
+
+
+def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOptions) -> PlanJob:
+    first, *others = some_paths_given("artifacts", artifacts)
+    return PlanJob(first, None if recipe is None else Path(recipe), options, tuple(others))
 
 
 def promote(
@@ -330,6 +380,156 @@ def repair(
     """
     target = None if dest_dir is None else Path(dest_dir)
     return RepairJob(some_paths_given("wheels", wheels), paths_given(with_packages), target, options).run()
+
+
+def verify(paths: GivenPaths, *, jobs: int = 0) -> tuple[Verified, ...]:
+    """Return how files compare with a build's manifest, a RECORD, or an index.
+
+    Args:
+        paths: One path or several: manifests, builds, wheels, sdists, ``SHA256SUMS``, indexes, or environments.
+        jobs: The number of workers; 0 for one per core.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        for one in api.verify("packages/rocwheel-build.json"):
+            print(one.path, one.files, one.faults)
+        ```
+    """
+    with open_workers(worker_count(jobs)) as executor:
+        return tuple(one for path in some_paths_given("paths", paths) for one in verify_path(path, executor))
+
+
+class DiffReport(Struct, frozen=True):
+    """What differs between two versions of packages, and what of it breaks their users."""
+
+    comparison: Comparison
+    findings: tuple[BreakingChange, ...]
+
+
+def diff(old: GivenPath, new: GivenPath, *, ignore: Iterable[str] | str = ()) -> DiffReport:
+    """Return what differs between two wheels, builds, environments, or folders.
+
+    Args:
+        old: The old version.
+        new: The new version, of the same kind.
+        ignore: The rules that are ignored: names or patterns.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        report = api.diff("old/dist", "new/dist")
+        for finding in report.findings:
+            print(finding.severity.value, finding.rule, finding.package, finding.found)
+        ```
+    """
+    patterns = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+    unread: list[RocwheelError] = []
+    with open_side(Path(old)) as before, open_side(Path(new)) as after:
+        comparison = compare_sides(before, after, unread=unread)
+    raise_all("files that can't be read", unread)
+    return DiffReport(comparison, find_breaks(comparison, patterns))
+
+
+class LockReport(Struct, frozen=True):
+    """What a lock file locks."""
+
+    output: str
+    targets: tuple[str, ...]
+    packages: dict[str, str]
+    build_requires: dict[str, tuple[str, ...]]
+
+
+def lock(
+    requirements: Iterable[str] | str,
+    *,
+    output: GivenPath = "pylock.toml",
+    targets: Iterable[str] | str = (),
+    index_url: str | None = None,
+    find_links: GivenPaths = (),
+    python_version: str | None = None,
+    universal: bool = False,
+) -> LockReport:
+    """Write a lock file (PEP 751) for GPUs, which pip and uv install on any machine. uv resolves the requirements.
+
+    Args:
+        requirements: One requirement or several, such as ``rocm[libraries,device-gfx942]``.
+        output: The lock file.
+        targets: The GPU targets to lock for; by default those that extras name.
+        index_url: The only index that is searched.
+        find_links: Further folders of packages.
+        python_version: The oldest Python to lock for, such as ``3.12``; by default this one.
+        universal: Whether to lock for all platforms, with markers.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        locked = api.lock("rocm[libraries]", targets="gfx942", index_url="https://example.org/simple")
+        print(locked.output, locked.packages)
+        ```
+    """
+    wanted = [requirements] if isinstance(requirements, str) else list(requirements)
+    words = [targets] if isinstance(targets, str) else list(targets)
+    places = tuple(map(str, paths_given(find_links)))
+    options = ResolveOptions(index_url, (), places, python_version, universal=universal)
+    options.check()
+    locked = make_lock(wanted, ";".join(words) if words else None, Path(output), options)
+    return LockReport(str(output), locked.targets, dict(locked.file.projects), locked.build_requires)
+
+
+def publish(
+    dist_dir: GivenPath,
+    store: str,
+    *,
+    output: str = "simple",
+    files: str = "dist",
+    front_page: bool | str = True,
+    dry_run: bool = False,
+) -> PublishReport:
+    """Upload the wheels and sdists of a folder, and their index, to a store.
+
+    Args:
+        dist_dir: The folder of wheels and sdists.
+        store: The store: ``s3://BUCKET/PREFIX``, ``file:///PATH``, or a folder.
+        output: The folder of the index in the store.
+        files: The folder of the packages in the store.
+        front_page: Whether to write ``packages.html`` for people, or the address of the index that it names.
+        dry_run: Whether to check everything and change nothing.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        report = api.publish("packages/dist", "s3://my-bucket/rocm", dry_run=True)
+        print(report.uploaded)
+        ```
+    """
+    page = make_extras(front_page) if isinstance(front_page, str) else None
+    make_front = (lambda before: page or next_front_page(before)) if front_page else None
+    options = PublishOptions(Layout(output, files), None, dry_run, make_front)
+    return publish_folder(Path(dist_dir), open_store(store), options)
+
+
+def targets(targets: Iterable[str] | str = "all") -> tuple[TargetRow, ...]:
+    """Return what is known of GPU targets, as ``rocwheel targets list`` does.
+
+    Args:
+        targets: GPU targets, families, products, or other words for targets, in any spelling.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        for target in api.targets("gfx94X-dcgpu"):
+            print(target.name, target.products)
+        ```
+    """
+    words = [targets] if isinstance(targets, str) else list(targets)
+    chosen = parse_target_set(words, source="targets", native=native_targets)
+    return tuple(filter_rows(list_targets(), chosen=chosen))
 
 
 def split(
