@@ -21,7 +21,7 @@ from rocwheel.index.write_index import IndexOptions
 from rocwheel.index.yanked import Yanking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from rocwheel.index.entry import ReadEntry
@@ -65,9 +65,9 @@ def test_every_file_is_read_once_for_all_indexes_and_runs(
     read: list[Path] = []
     clock = time.time_ns
 
-    def noting(path: Path) -> ReadEntry:
+    def noting(path: Path, advance: Callable[[int], object]) -> ReadEntry:
         read.append(path)
-        return read_entry(path)
+        return read_entry(path, advance)
 
     monkeypatch.setattr("rocwheel.index.folder.read_entry", noting)
     monkeypatch.setattr(time, "time_ns", lambda: clock() + 3600 * 10**9)

@@ -17,6 +17,7 @@ from rocwheel.index.placing import FilePlacement
 from rocwheel.index.write_index import IndexOptions, write_index
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from rocwheel.index.entry import ReadEntry
@@ -38,9 +39,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     clock = time.time_ns
 
-    def noting(path: Path) -> ReadEntry:
+    def noting(path: Path, advance: Callable[[int], object]) -> ReadEntry:
         names.append(path.name)
-        return read_entry(path)
+        return read_entry(path, advance)
 
     monkeypatch.setattr("rocwheel.index.folder.read_entry", noting)
     monkeypatch.setattr(time, "time_ns", lambda: clock() + HOUR * 10**9)

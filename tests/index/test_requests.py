@@ -15,6 +15,7 @@ from tests.support.counted_store import CountedStore
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from rocwheel.index.entry import ReadEntry
@@ -86,9 +87,9 @@ def test_files_that_were_read_before_are_not_read_again(
 
     read = []
 
-    def noted(path: Path) -> ReadEntry:
+    def noted(path: Path, advance: Callable[[int], object]) -> ReadEntry:
         read.append(path)
-        return read_entry(path)
+        return read_entry(path, advance)
 
     monkeypatch.setattr("rocwheel.index.folder.read_entry", noted)
     requests(dist, store, options)

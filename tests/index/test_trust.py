@@ -54,8 +54,8 @@ def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
         (raw(hashes={}), f"has no SHA-256 of {WHEEL}"),
         (raw(hashes={"md5": "0" * 32}), f"has no SHA-256 of {WHEEL}"),
         (raw(hashes={"sha256": "zz"}), f"has a malformed SHA-256 of {WHEEL}"),
-        (raw(size=-1), f"says that {WHEEL} has -1 bytes"),
-        (raw(size=1 << 60), f"says that {WHEEL} has "),
+        (raw(size=-1), f"lists -1 bytes as the size of {WHEEL}"),
+        (raw(size=1 << 60), f"lists {1 << 60} bytes as the size of {WHEEL}"),
     ],
     ids=[
         "downgrade", "file", "ftp", "user", "address", "quoted slash", "slash", "name", "newline", "dash", "project",

@@ -137,7 +137,7 @@ def test_what_can_not_be_yanked_is_refused_before_anything_is_written(dist_dir: 
     ways = "is not in the folder, so it can't be yanked or unyanked. Give the name of a wheel or sdist in the folder."
     assert [str(problem) for problem in caught.value.problems] == [
         f"{dist_dir}/c.whl: {ways}",
-        f"{dist_dir}/{OLD}: the reason '\\x1b[m' has control characters. Leave them out.",
+        f"{dist_dir}/{OLD}: the reason '\\x1b[m' has control characters. Remove them.",
         f"{dist_dir}/{NEW}: is to be both yanked and unyanked. Choose one of them.",
     ]
     assert not output.exists()
