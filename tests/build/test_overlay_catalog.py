@@ -120,7 +120,7 @@ def test_libraries_that_were_split_before_are_refused_by_name(tmp_path: Path) ->
     assert done.returncode == 2
     for name in ("lib/libtwo.so", "lib/libother.so"):
         assert f"{name}: is a split library, whose code runtimes without kpack don't find; expected" in done.stderr
-    assert "Join it first: rocwheel device join HOST TARGET... --dest-dir FOLDER" in done.stderr
+    assert "Join it first: rocwheel device join HOST TARGET... --output FOLDER" in done.stderr
     assert not (tmp_path / "out/dist").exists()
 
 

@@ -81,7 +81,7 @@ run_list = partial(rocwheel, "artifacts")
 
 @pytest.mark.slow
 def test_list_prints_a_table_with_totals(artifacts: Path) -> None:
-    done = run_list("list", artifacts, "--quiet")
+    done = run_list("list", artifacts)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split() for line in done.stdout.splitlines() if line.strip() and "─" not in line] == [
         ["artifact", "component", "target", "files", "symlinks", "bytes"],
@@ -142,7 +142,7 @@ def test_list_tells_what_there_is_when_it_finds_nothing(artifacts: Path, options
 @pytest.mark.slow
 def test_a_temporary_folder_that_is_not_there_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-    done = run_list("list", SAMPLE_SDK, "--quiet")
+    done = run_list("list", SAMPLE_SDK)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: TMPDIR: is {tmp_path}/none, where no file can be created. Correct or unset it.\n"
 
@@ -153,7 +153,7 @@ def test_list_prints_what_the_artifacts_hold_on_whole_lines(artifacts: Path) -> 
     place = artifacts / "blas_dev_generic/math/stage" / long
     place.parent.mkdir(parents=True)
     place.write_bytes(b"")
-    done = run_list("list", artifacts, "--files", "--component", "dev", "--quiet")
+    done = run_list("list", artifacts, "--files", "--component", "dev")
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["blas_dev_generic", "file", "644", "0", long] in lines
     assert ["blas_dev_generic", "symlink", "777", "0", "lib/y", "->", "x"] in lines

@@ -179,5 +179,6 @@ def test_neither_artifacts_nor_a_manifest_is_told(run: Run, tmp_path: Path) -> N
     done = run("build", "--dest-dir", tmp_path / "out")
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: --artifact-dir: is missing; expected the folder of artifacts. Or give --from-manifest.\n"
+        "error: rocwheel build: the argument ARTIFACTS is missing. To repeat a build, give --from-manifest. "
+        "See rocwheel build --help.\n"
     )

@@ -133,7 +133,7 @@ def test_a_table_fits_the_terminal_and_keeps_every_word(screen: Screen, tmp_path
         assert (words_of(wide) - shown).keys() <= EMPTY
 
 
-@pytest.mark.parametrize("line", ["artifacts list SAMPLE", "targets list"])
+@pytest.mark.parametrize("line", ["artifacts list SAMPLE -v", "targets list"])
 def test_what_is_no_terminal_gets_a_line_for_each_row(
     run: Run, monkeypatch: pytest.MonkeyPatch, places: dict[str, str], line: str
 ) -> None:

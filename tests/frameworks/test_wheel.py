@@ -241,7 +241,7 @@ def test_an_entry_that_is_wrong_everywhere_cannot_be_allowed(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     outputs = make_outputs(tmp_path / "out", compile_library, hip)
-    with pytest.raises(InputError, match=r"--system-run-path: searches 'lib' relative to the folder"):
+    with pytest.raises(InputError, match=r"--system-run-path: searches 'lib' relative to the working directory"):
         run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=("lib",))
 
 

@@ -267,5 +267,5 @@ def test_a_destination_that_is_not_a_folder_is_refused_before_the_work(
     assert run("repair", plugin_wheel, "--output", tmp_path / place) == (
         2,
         "",
-        f"error: {culprit}: not a folder; {expected}\n",
+        f"error: {culprit}: is not a folder; {expected}\n",
     )

@@ -167,13 +167,16 @@ def spelled(parameter: click.Parameter) -> str:
     return max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name.upper()
 
 
-def missing_error(place: str, missing: Sequence[str]) -> InputError:
-    """Return what a command line without required arguments and options is refused with; it names all of them."""
+def missing_error(place: str, missing: Sequence[str], instead: str = "") -> InputError:
+    """Return the error for a command line without required arguments and options; it names all of them.
+
+    ``instead`` is a sentence about what to give instead, or an empty string.
+    """
     *first, last = missing
     comma = "," if len(first) > 1 else ""
     named = f"{', '.join(first)}{comma} and {last}" if first else last
     found = f"{named} {'is' if len(missing) == 1 else 'are'} missing"
-    return InputError(place, found, remedy=f"See {place} --help.")
+    return InputError(place, found, remedy=f"{instead}See {place} --help.")
 
 
 def read_parameters(function: Callable[..., Any]) -> list[click.Parameter]:
