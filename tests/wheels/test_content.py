@@ -191,9 +191,7 @@ def test_a_part_that_shrank_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"0123456789")
     content = SequenceContent((BytesContent(b"head"), FileContent(FileRange.whole(path))))
     path.write_bytes(b"012")
-    with pytest.raises(
-        InputError, match=r"shrunk\.h: changed from 10 to 3 bytes while it was being read\. Run the command"
-    ):
+    with pytest.raises(InputError, match=r"shrunk\.h: changed from 10 to 3 bytes while it was being read"):
         read(content, 0, content.size)
 
 

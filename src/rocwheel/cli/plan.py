@@ -240,7 +240,8 @@ def read_build_request(
     if missing:
         is_without_artifacts = missing[0] == "the argument ARTIFACTS"
         instead = "To repeat a build, give --from-manifest. " if is_without_artifacts else ""
-        raise missing_error("rocwheel build", missing, instead)
+        place = "rocwheel build"
+        raise missing_error(place, missing, instead)
     inputs = _read_again(from_manifest, given) if from_manifest else read_plan_job(**given)
     return BuildRequest(inputs, None if dry_run else dest_dir)
 
