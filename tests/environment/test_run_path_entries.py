@@ -8,7 +8,13 @@ from rocwheel.audit.finding import Severity
 from rocwheel.audit.rules.run_paths import RULES
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.environment.run_path_entries import ENTRY_RULES, doubtful_entries, entry_problems, searched_folders
+from rocwheel.environment.run_path_entries import (
+    BUILD_FOLDER,
+    ENTRY_RULES,
+    doubtful_entries,
+    entry_problems,
+    searched_folders,
+)
 from tests.support.breaches import one
 from tests.support.trees import library
 
@@ -46,14 +52,14 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_entries_are_wrong_or_doubtful_exactly_where_the_audit_says_so(entry: str) -> None:
+def test_entries_are_wrong_or_doubtful_where_the_audit_says_so_and_build_folders_are_wrong(entry: str) -> None:
     subject = Subject(one(library("demo/a.so", runpath=f"{entry}:$ORIGIN/x")), AuditSettings())
     names = {rule.name for rule in ENTRY_RULES}
     found = {
         is_error: tuple(
             evidence.found
             for rule in RULES
-            if rule.name in names and (rule.severity is Severity.ERROR) is is_error
+            if rule.name in names and (rule.severity is Severity.ERROR or rule.name == BUILD_FOLDER.name) is is_error
             for evidence in rule.check(subject)
         )
         for is_error in (True, False)

@@ -94,7 +94,7 @@ def test_expanded_files_are_no_fault_to_verify_and_a_changed_one_is(environment:
     note.unlink()
     note.write_text("x")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, f"changed {note}: has 1 byte; expected 15 as RECORD has it\n")
+    assert (done.returncode, done.stdout) == (1, f"changed {note}: has 1 byte; expected 15, as in RECORD\n")
 
 
 @pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to], ids=["hard link", "symlink"])

@@ -124,7 +124,7 @@ def test_a_note_that_cannot_be_read_is_not_taken_for_none(environment: Installed
     done = environment.run("python", "-c", _UNREADABLE, str(error), "1", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"rocm-sdk: error: {environment.root}/.expanded.json: can't be read ({reason}). Check its disk, "
+        f"rocm-sdk: error: {environment.root}/.expanded.json: can't be read ({reason}). Check the disk, "
         "and try again.\n"
     )
     assert environment.run("rocm-sdk", "init").stdout == READY.format(environment.root)

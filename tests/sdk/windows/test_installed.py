@@ -83,10 +83,10 @@ def test_the_self_test_loads_every_dll_and_looks_for_the_launchers_of_scripts(si
 def test_the_doctor_names_the_dlls_of_the_system_that_this_machine_lacks(site: Path) -> None:
     done = run(site, "doctor", "--json")
     findings = json.loads(done.stdout)["findings"]
-    missing = [finding["text"].partition(",")[0] for finding in findings if " is in none of " in finding["text"]]
+    missing = [finding["text"].partition(",")[0] for finding in findings if " is not in any of " in finding["text"]]
     assert "KERNEL32.dll" in missing
     assert not [name for name in missing if (site / "_rocm_sdk_core/bin" / name).exists()]
-    texts = [finding["text"] for finding in findings if " is in none of " not in finding["text"]]
+    texts = [finding["text"] for finding in findings if " is not in any of " not in finding["text"]]
     assert texts == [
         "no AMD GPU was found: C:\\Windows\\System32\\clinfo.exe, a part of AMD's graphics driver, can't be run"
     ]
