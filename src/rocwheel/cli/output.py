@@ -69,7 +69,7 @@ class LazyConsole:
         return (is_asked or bool(self._stream and self._stream.isatty())) and self.rich.is_terminal
 
     def print(self, text: str, *, markup: bool = True) -> None:
-        """Print one line: line ends and other control characters in it as escapes, since a name must not begin one."""
+        """Print one line. Control characters, such as line endings, are escaped."""
         if is_silent():
             return
         line = in_one_line(text)

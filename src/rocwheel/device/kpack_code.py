@@ -277,7 +277,7 @@ def open_kpack_code(
 ) -> Iterator[KpackCode | None]:
     """Yield the code of the file ``name`` if it is an archive or a split library, or `None` otherwise.
 
-    Archives are searched from the library's ``folder``, and among the archives ``beside`` it. For a library, an
+    Archives are looked up relative to the library's ``folder``, and among the archives ``beside`` it. For a library, an
     unreadable archive is reported as a problem. Raises `InputError` for a damaged archive or library.
     """
     if is_kpack(data):

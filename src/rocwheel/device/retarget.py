@@ -154,7 +154,7 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
     """Return the targets of ``pairs`` that will have no code in some bundles of the file, with the number of bundles.
 
     In a wheel, the function checks each file with code for a pair. Raises `InputError` if the file has device code, but
-    no code for any pair, and as `iter_code_sources` does.
+    no code for any pair, and in the cases of `iter_code_sources`.
     """
     files = dict(_list_files(path))
     bundles = tuple(targets for listed in files.values() for targets in listed)

@@ -231,7 +231,7 @@ def _parse(answer: WebPage) -> RawPage:
 
 
 def files_of_local_index(folder: Path, problems: list[RocwheelError]) -> list[Path]:
-    """Return the local files that the pages of an index list, each once. Empty for a folder that is not an index.
+    """Return the distinct local files that the pages of an index list. Empty for a folder that is not an index.
 
     Untrusted pages and entries are appended to ``problems``.
     """

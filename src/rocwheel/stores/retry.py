@@ -53,8 +53,8 @@ class RetryPolicy:
     def wait_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
         """Wait before the next attempt, or raise ``error`` with the number of attempts if it was the last one.
 
-        An attempt with progress (``has_progress``) starts the count again. If a store requests a wait, the retry comes
-        no earlier. If it requests a wait of minutes, there is no retry. The retries of obstore count as attempts.
+        An attempt that makes progress (``has_progress``) restarts the count. If a store requests a wait, the retry
+        comes no earlier. If it requests a wait of minutes, there is no retry. The retries of obstore count as attempts.
         """
         # obstore doesn't report its retries for an interrupted body, so they count as one attempt.
         self._attempts += error.attempts

@@ -1,4 +1,4 @@
-"""Finds the folder of kernels that a library opens, and its content for a GPU, by the table of kernel files."""
+"""Finds the folder of kernels that a library opens, and its content for a GPU, as the table of kernel files says."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Draft:
         return self._files[path].text if path in self._files else ""
 
     def put(self, path: str, text: str, reason: str, *, is_executable: bool = False) -> None:
-        """Give a file this text; nothing happens if it has it. Raises `InputError` for a file of mixed line ends."""
+        """Give a file this text. Raises `InputError` for a file with mixed line endings."""
         old = self._files.get(path)
         if old is not None and old.text == text:
             return
@@ -82,7 +82,7 @@ class Draft:
             self._edits.append(Edit(path, old.text, None, self.phase, reason))
 
     def changes(self) -> Iterator[FileChange]:
-        """Yield what has changed, by path; what was edited back and forth has not."""
+        """Yield each change, by path. Edits that were undone don't count."""
         for path in sorted({edit.path for edit in self._edits}):
             before, after = self._before.get(path), self._files.get(path)
             if before != after:

@@ -88,7 +88,7 @@ class ArgumentList(msgspec.Struct):
     last_line: int
     words: list[str]
     depth: int
-    """How many conditions it stands under itself."""
+    """The number of its own conditions."""
     function: ast.FunctionDef | ast.AsyncFunctionDef | None
     optional: list[OptionalWords]
 

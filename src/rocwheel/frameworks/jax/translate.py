@@ -326,7 +326,7 @@ def _addition(call: OldCall, plain: Translation, given: OptionalWords, version: 
 
 
 def _added(call: OldCall, plain: Translation, other: Translation) -> list[str]:
-    """Return the words and lines that only the other has, each once."""
+    """Return the distinct words and lines that only the other text has."""
     known = {word for command in plain.commands for word in command.words}
     words = [word for command in other.commands for word in command.words if word not in known]
     lines = set(plain.settings_text.splitlines())

@@ -87,7 +87,7 @@ def has_references(word: str) -> bool:
 
 
 def only_reference(word: str) -> Reference | None:
-    """Return the reference that is all of the word; ``None`` for other words."""
+    """Return the reference if it is the whole word, or ``None``."""
     parts = list(pieces(word))
     return parts[0] if len(parts) == 1 and isinstance(parts[0], Reference) else None
 

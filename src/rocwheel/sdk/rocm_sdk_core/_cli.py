@@ -55,7 +55,7 @@ def _run(script: str) -> NoReturn:
 def _find_program(info: _build_info.ScriptInfo) -> Path | None:
     """Return the program's path, or `None` if the program is missing.
 
-    Raises `RuntimeError` if the development tree can't be expanded, and `OSError` without access.
+    Raises `RuntimeError` if the development tree can't be expanded, and `OSError` if access is denied.
     """
     roots = [SITE / _build_info.PLATFORM_MODULE]
     if _build_info.DEVEL_MODULE and (SITE / _build_info.DEVEL_PACKAGE / "__init__.py").exists():
