@@ -320,5 +320,9 @@ def _key(*parts: str | bytes | int) -> bytes:
     return hashlib.sha256(_encode(parts)).digest()
 
 
+# Made once: several threads decode, and a run in which they prepared the type at the same time crashed.
+_DECODER = msgspec.msgpack.Decoder(KnownMember)
+
+
 def _decode(entry: CacheEntry) -> KnownMember:
-    return msgspec.msgpack.decode(entry.facts, type=KnownMember)
+    return _DECODER.decode(entry.facts)
