@@ -52,8 +52,10 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
         ("about --json=3", "--json: takes no value"),
         (
             "build",
-            "rocwheel build: the argument ARTIFACTS and the option --dest-dir are missing. To repeat a build, give "
-            "--from-manifest. See rocwheel build --help.",
+            (
+                "rocwheel build: the argument ARTIFACTS and the option --dest-dir are missing. To repeat a build, give "
+                "--from-manifest. See rocwheel build --help."
+            ),
         ),
         (
             "promote",

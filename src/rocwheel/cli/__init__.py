@@ -61,6 +61,7 @@ def _run() -> int:
         return _attempt()
     finally:
         end_progress()
+        set_quiet(quiet=False)  # which holds for one command
         # A failure to write can still be reported by the caller.
         sys.stdout.flush()
 
