@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.core.errors import RocwheelError
+from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import open_regular
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 _STEP = 1 << 20
 
 
-def hash_file(path: Path, advance: Callable[[int], object] = id) -> str:
+def hash_file(path: Path, advance: Callable[[int], object] = SILENT.advance) -> str:
     """Return the SHA-256 of a file in hexadecimal; ``advance`` is as in `hash_rest`. Raises `OSError`."""
     with open_regular(path) as file:
         return hash_rest(file, advance=advance).hex()
 
 
-def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = id) -> bytes:
+def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = SILENT.advance) -> bytes:
     """Return the hash of an open file from its current position to its end, read in steps of 1 MiB. Raises `OSError`.
 
     ``advance`` is called with the number of bytes in each step.

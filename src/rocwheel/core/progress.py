@@ -1,4 +1,4 @@
-"""How long work reports its progress."""
+"""Reports the progress of long work."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Item = TypeVar("Item")
 
 
 class Progress(Protocol):
-    """Receives the steps of long work; amounts are bytes unless the label says otherwise."""
+    """Receives the steps of long work. Amounts are bytes unless the label names another unit."""
 
     def begin(self, label: str, total: int) -> None:
-        """Start a step of ``total`` units, ending the one before."""
+        """End the current step, and start a step of ``total`` units."""
 
     def advance(self, amount: int) -> None:
         """Report that ``amount`` more units of the current step are done."""
@@ -25,7 +25,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """A `Progress` that says nothing."""
+    """A `Progress` that reports nothing."""
 
     def begin(self, label: str, total: int) -> None:
         """Ignore the step."""
@@ -42,7 +42,7 @@ SILENT = Silent()
 
 @contextmanager
 def step(progress: Progress, label: str, total: int = 0) -> Iterator[None]:
-    """Make the block a step, of an unknown length by default, which is over however the block ends."""
+    """Run the block as a step, by default of unknown length. The step also ends if the block raises an error."""
     progress.begin(label, total)
     try:
         yield
@@ -51,7 +51,7 @@ def step(progress: Progress, label: str, total: int = 0) -> Iterator[None]:
 
 
 def tracked(progress: Progress, label: str, items: Iterable[Item], sizes: Sequence[int]) -> Iterator[Item]:
-    """Yield items, and report each with its size in bytes as done when the next one is asked for."""
+    """Yield items, and report the size of each item in bytes when the next item is requested."""
     with step(progress, label, sum(sizes)):
         for item, size in zip(items, sizes, strict=True):
             yield item

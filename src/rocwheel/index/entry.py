@@ -17,6 +17,7 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError, WorkError, read_error
 from rocwheel.core.hashing import hash_file
 from rocwheel.core.messages import count, first_of, quoted
+from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import FileStamp, unchanged
 from rocwheel.core.workers import raise_all
 from rocwheel.targets.declaration import DECLARATION_NAME
@@ -237,7 +238,7 @@ class _Texts(NamedTuple):
     """The ``variant.json`` in the form that `IndexEntry` uses."""
 
 
-def read_entry(path: Path, advance: Callable[[int], object] = id) -> ReadEntry:
+def read_entry(path: Path, advance: Callable[[int], object] = SILENT.advance) -> ReadEntry:
     """Read a wheel or sdist. The whole file is hashed, unpacked, and compared with its checksums.
 
     ``advance`` is called with the number of bytes that are hashed, step by step. Raises `InputError` for an invalid

@@ -13,6 +13,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, is_fault, read_error
 from rocwheel.core.names import is_utf8
+from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import ChangedFileError, FileStamp, is_settled
 from rocwheel.core.workers import ReadContext, Readers, open_workers, raise_all, serialized
 from rocwheel.index.entry import read_entry
@@ -326,7 +327,7 @@ def folder_names(folders: Sequence[Path]) -> str:
     return ", ".join(map(str, folders))
 
 
-def _try_reading(path: Path, advance: Callable[[int], object] = id) -> Found | RocwheelError:
+def _try_reading(path: Path, advance: Callable[[int], object] = SILENT.advance) -> Found | RocwheelError:
     begun = time.time_ns()
     try:
         reading = read_entry(path, advance)

@@ -13,6 +13,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, each_problem, read_error
 from rocwheel.core.names import is_utf8
+from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import ChangedFileError, FileStamp
 from rocwheel.core.workers import open_workers, raise_all, serialized
 from rocwheel.index.entry import IndexEntry, read_metadata
@@ -50,7 +51,7 @@ def put_same(
     sha256: str,
     *,
     stamp: FileStamp | None = None,
-    advance: Callable[[int], object] = id,
+    advance: Callable[[int], object] = SILENT.advance,
 ) -> None:
     """Store a file unless it exists already. Raises the errors of `require_same`. ``advance`` is as for `Store.put`.
 

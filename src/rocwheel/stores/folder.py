@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.core.errors import limit_remedy, read_error
 from rocwheel.core.messages import absent_remedy
+from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import open_regular, open_unchanged
 from rocwheel.core.scratch import is_scratch, locked_folder, remove_abandoned
 from rocwheel.core.writing import AtomicFile
@@ -127,7 +128,7 @@ class FolderStore:
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
-        advance: Callable[[int], object] = id,
+        advance: Callable[[int], object] = SILENT.advance,
     ) -> None:
         """Copy a file into the folder. ``sha256`` is ignored because a folder can't store it."""
         del sha256

@@ -21,6 +21,7 @@ from obstore.store import HTTPStore, S3Store
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
+from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import open_unchanged
 from rocwheel.stores.retry import RETRIES, RetryPolicy, retry
 from rocwheel.stores.store import (
@@ -248,7 +249,7 @@ def put_large(
     source: Path,
     sha256: str,
     stamp: FileStamp | None = None,
-    advance: Callable[[int], object] = id,
+    advance: Callable[[int], object] = SILENT.advance,
 ) -> None:
     """Store a new file. Raises the exceptions of obstore, and `ChangedFileError` like `open_unchanged`.
 
@@ -441,7 +442,7 @@ class ObjectStore:
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
-        advance: Callable[[int], object] = id,
+        advance: Callable[[int], object] = SILENT.advance,
     ) -> None:
         """Store a file. A large file is sent in parts, under another name until it is complete."""
         path = self._checked(name)
@@ -615,7 +616,7 @@ class WebStore(ObjectStore):
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
-        advance: Callable[[int], object] = id,
+        advance: Callable[[int], object] = SILENT.advance,
     ) -> None:
         """Raise `ForbiddenError`: web servers are read-only."""
         del source, create, sha256, stamp, advance

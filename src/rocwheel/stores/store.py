@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError, WorkError
 from rocwheel.core.messages import count, quoted
+from rocwheel.core.progress import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -214,7 +215,7 @@ class Store(Protocol):
         create: bool = True,
         sha256: str = "",
         stamp: FileStamp | None = None,
-        advance: Callable[[int], object] = id,
+        advance: Callable[[int], object] = SILENT.advance,
     ) -> None:
         """Store a file, which appears only when it is complete. ``sha256`` is recorded if the store supports that.
 
