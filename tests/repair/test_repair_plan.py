@@ -177,6 +177,24 @@ def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
     )
 
 
+def test_a_note_says_why_a_file_still_finds_a_library_only_through_another_file() -> None:
+    files = [
+        library("demo/a.so", "libamdhip64.so.6", "libb.so", "libd.so", rpath="$ORIGIN"),
+        library("demo/lib/libb.so", runpath="$ORIGIN"),
+        library("other/libd.so", "libb.so", rpath="$ORIGIN:$ORIGIN:$ORIGIN/../../../../lib"),
+    ]
+    sdk = package("rocm-sdk-core", version="7.1.2", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")]
+    opened = AuditSettings(dlopen={"demo/lib/libb.so": ("libamdhip64.so.7",)})
+    made = tree((package(), files), sdk)
+    plan = RepairPlanner(split_environments(made), RepairOptions(settings=opened)).plan(made.distributions[0])
+    assert plan.edits["other/libd.so"].value == "$ORIGIN:$ORIGIN/../../../../lib"
+    assert plan.notes[1] == (
+        "other/libd.so finds libb.so only through the RPATH of a file that loads it. The repair doesn't set a run path "
+        "that leads there: demo/lib/libb.so would no longer find libamdhip64.so.7, which the libb.so in other, "
+        "$ORIGIN/../../../../lib may have loaded"
+    )
+
+
 def test_a_library_of_the_wheel_itself_is_not_left_to_the_toolkit_of_the_machine() -> None:
     files = [
         library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN:$ORIGIN:/usr/local/cuda/lib64"),

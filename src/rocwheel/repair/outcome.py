@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 _OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen")
 """The rules whose facts are a library's name and, if another file loads the library, the path of that file."""
 
+_INHERITED = "inherited-run-path"
 _RULES = (
     *_OF_LIBRARIES,
+    _INHERITED,
     "undefined-symbol",
     "version-of-unneeded",
     "executable-stack",
@@ -88,8 +90,15 @@ class RepairedTree:
                 finding.rule in _OF_LIBRARIES and bool(folders_with(self.subject, finding.facts[0])),
             )
             for finding in self._findings
-            if finding.file.startswith(f"{owner.source}!") and not self._is_left_on_purpose(owner, finding)
+            if finding.rule != _INHERITED
+            and finding.file.startswith(f"{owner.source}!")
+            and not self._is_left_on_purpose(owner, finding)
         )
+
+    def inherited(self, owner: Distribution) -> dict[str, str]:
+        """Return the findings on files that find libraries only through other files, keyed by the file's source."""
+        found = (one for one in self._findings if one.rule == _INHERITED and one.file.startswith(f"{owner.source}!"))
+        return {one.file: f"{path_in_package(one.path, one.file)} {one.found}" for one in found}
 
     def _is_left_on_purpose(self, owner: Distribution, finding: Finding) -> bool:
         toolkit, process = self.toolkits.get(owner.source), self._processes.get(finding.file)

@@ -60,7 +60,7 @@ from rocwheel.wheels.requirements import parse_requirement
 from rocwheel.wheels.tags import expand_tags, split_tags
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.core.errors import RocwheelError
@@ -238,10 +238,13 @@ def _planned(wheel: _Wheel) -> RepairPlan:
     )
 
 
+_NOT_LED = "{}. The repair doesn't set a run path that leads there: {}"
+
+
 def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
     """Return a problem that no edit fixes, and the reason for not making the edit that would fix it."""
     reason = wheel.safe.fallbacks.get(leftover.source, "") if leftover.is_of_run_path else ""
-    return f"{leftover.text}. The repair doesn't set a run path that leads there: {reason}" if reason else leftover.text
+    return _NOT_LED.format(leftover.text, reason) if reason else leftover.text
 
 
 def _requires(wheel: _Wheel) -> tuple[str, ...]:
@@ -321,10 +324,18 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
         unknown_names_note(_unknown_openers(wheel, edited)),
         toolkit_note(wheel.repaired, wheel.owner),
         build_folders_note(value for _, value in run_paths),
+        *_inherited_notes(wheel),
     )
     asked = ((text, parse_requirement(text)) for text in requires)
     absent = [(text, one) for text, one in asked if canonicalize_name(one.name) not in given]
     return (*(assumed_version_note(text, is_open=not one.specifier) for text, one in absent), *filter(None, found))
+
+
+def _inherited_notes(wheel: _Wheel) -> Iterator[str]:
+    """Yield a note for each file that finds libraries only through others, because its chosen edit isn't safe."""
+    for source, found in wheel.repaired.inherited(wheel.owner).items():
+        if reason := wheel.safe.fallbacks.get(source):
+            yield _NOT_LED.format(found, reason)
 
 
 def plan_repairs(
