@@ -76,8 +76,8 @@ def test_version_3_has_no_target_and_version_2_no_such_note(fixture: Fixture) ->
 @pytest.mark.parametrize(
     ("offset", "new", "message"),
     [
-        (0x238 + 20, b"\xc1", "a metadata note that isn't MessagePack of a code object"),
-        (0x238 + 20, b"\x93", "a metadata note that isn't MessagePack of a code object"),
+        (0x238 + 20, b"\xc1", "a metadata note that isn't valid MessagePack for a code object"),
+        (0x238 + 20, b"\x93", "a metadata note that isn't valid MessagePack for a code object"),
         (0x238 + 4, b"\xff\xff", "a note at byte 568 that extends past its segment"),
     ],
     ids=["no MessagePack", "no map", "size"],
@@ -92,7 +92,7 @@ def test_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, mess
 @pytest.mark.parametrize("shape", [CodeMetadata, dict[str, msgspec.Raw]], ids=["all", "top level"])
 def test_note_that_is_nested_without_end_is_refused(shape: type) -> None:
     note = memoryview(b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0")
-    with pytest.raises(DeviceCodeError, match=r"^x.co: offset 0x0: a metadata note that isn't MessagePack of"):
+    with pytest.raises(DeviceCodeError, match=r"^x.co: offset 0x0: a metadata note that isn't valid MessagePack for"):
         decode_note(msgspec.msgpack.Decoder(shape), note, PLACE)
 
 

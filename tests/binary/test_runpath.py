@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("name", ["static", "library.o"])
 def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
     message = (
-        "file: no dynamic section, so no place for a run path; expected a shared library or a dynamically linked "
+        "file: no dynamic section, so no space for a run path; expected a shared library or a dynamically linked "
         "program. Leave the file as it is: static programs and object files don't search for libraries."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
@@ -45,10 +45,10 @@ def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
 @pytest.mark.parametrize("tag", [RUNPATH, RPATH])
 def test_a_static_pie_program_is_refused(tag: RunpathTag) -> None:
     message = (
-        "file: a static program, which searches for no libraries, and which glibc ends immediately if it has a run "
+        "file: a static program, which doesn't search for libraries, and which glibc ends if it has a run "
         "path; "
         "expected a shared library or a dynamically linked program. "
-        "Leave the file as it is. To remove a run path from it, use an empty value."
+        "Leave the file as it is. To remove its run path, use an empty value."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("static-pie"), "$ORIGIN", tag)
@@ -111,7 +111,7 @@ def test_tables_that_lie_in_each_other_are_refused() -> None:
     strings = next(section for section in read_sections(data, name="file") if section.name == ".dynstr")
     entry = (5).to_bytes(8, "little") + strings.address.to_bytes(8, "little")
     assert data.count(entry) == 1
-    message = "file: tables that overlap; expected a separate place for each table"
+    message = "file: tables that overlap; expected tables that don't overlap"
     with pytest.raises(ElfError, match=f"^{message}$"):
         edit(data.replace(entry, entry[:8] + bytes(8)), LONG)
 
@@ -131,7 +131,7 @@ def test_a_dynamic_section_at_two_places_is_refused() -> None:
 
 
 def test_detached_debug_information_is_refused() -> None:
-    message = "file: debug information that is split from a program; expected the program itself"
+    message = "file: debug information that was detached from a program; expected the program itself"
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("libanswer.debug"), "$ORIGIN")
 
@@ -505,8 +505,8 @@ def test_any_sequence_of_run_paths_leaves_the_last_and_adds_one_segment(name: st
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("a\0b", "file: the run path 'a\\x00b' was asked for; expected one without zero bytes"),
-        ("\ud800", "file: the run path '\\ud800' was asked for; expected text or the bytes of a path"),
+        ("a\0b", "file: the requested run path 'a\\x00b'; expected a run path without zero bytes"),
+        ("\ud800", "file: the requested run path '\\ud800'; expected text or the bytes of a path"),
     ],
 )
 def test_a_run_path_that_cannot_be_written_is_refused(value: str, message: str) -> None:

@@ -78,7 +78,7 @@ def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
 ) -> None:
     path, entry = tmp_path / "x.hipfb", f"hipv4-amdgcn-amd-amdhsa--{target}"
     path.write_bytes(bundle_of(target))
-    warning = f"warning: {path}: bundle 0 at offset 0x0: the entry {entry!r} is not for a valid target: {reason}\n"
+    warning = f"warning: {path}: bundle 0 at offset 0x0: the entry {entry!r} isn't for a valid target: {reason}\n"
     status, out, err = run("device", "list", "-v", path)
     assert (status, entry in out, err) == (1, True, warning)
     status, _, err = run("inspect", path)
@@ -96,7 +96,7 @@ def test_processor_of_a_newer_compiler_does_not_matter(run: Run, tmp_path: Path)
 def test_declared_size_that_entries_do_not_come_to_is_reported(run: Run, tmp_path: Path) -> None:
     path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
     status, _, err = run("device", "list", path)
-    found = "its header says that it decompresses to 37433 bytes, but its entries end after 37432"
+    found = "the header says that the bundle decompresses to 37433 bytes, but its entries end after 37432"
     assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
     status, _, err = run("device", "compress", path, "-o", output)
     assert (status, err.count(f"error: {path}: bundle 0 at offset 0x0: "), output.exists()) == (2, 1, False)

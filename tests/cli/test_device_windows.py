@@ -178,9 +178,9 @@ SIGNED = with_certificate(SIGNED_TWO)
 PE_AT = struct.unpack_from("<I", SIGNED_TWO, 0x3C)[0]
 CERTIFICATES_AT = PE_AT + 24 + 112 + 4 * 8
 IS_SIGNED = "is signed, and any change makes the signature invalid"
-REMEDY = "Remove the signature first, and sign the result."
+REMEDY = "Remove the signature first, and then sign the result."
 REFUSED = f"{IS_SIGNED}; expected a file without certificates. {REMEDY}"
-CUT = "expected a whole PE file. The file is truncated or damaged. Copy it or build it again."
+CUT = "expected a whole PE file. The file is truncated or damaged. Copy the file again, or rebuild it."
 
 COMMANDS = {
     "prune": (("prune", "--targets", "gfx906"), "-o"),

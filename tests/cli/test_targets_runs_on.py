@@ -583,7 +583,7 @@ def test_a_damaged_static_library_is_refused_by_member_and_offset(run_targets: R
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr == (
         f"error: {archive}: offset 0x8: the member 'a.o' of 23584 bytes, of which only 23575 are present; "
-        "expected a complete archive. Build it again.\n"
+        "expected a complete archive. Rebuild the file.\n"
     )
 
 

@@ -344,7 +344,7 @@ def test_damage_within_a_code_object_does_not_keep_it_from_being_listed(tmp_path
     assert [e.kernels for e in entries] == [None, *([1] * (len(entries) - 1))]
     where = f"{path}: bundle 0 at offset 0x0: " if is_bundled else f"{path}: offset 0x0: "
     [problem] = facts.problems
-    assert problem.startswith(f"{where}a metadata note that isn't MessagePack of a code object (")
+    assert problem.startswith(f"{where}a metadata note that isn't valid MessagePack for a code object (")
     with pytest.raises(InputError, match=re.escape(problem)):
         read_device_facts(memoryview(path.read_bytes()), name=str(path))
 

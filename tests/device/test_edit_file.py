@@ -493,7 +493,7 @@ def test_a_signed_file_is_refused_where_its_code_would_change(tmp_path: Path) ->
         rewrite_device_code(source, output, KEPT, Storage())
     assert str(refused.value) == (
         f"{source}: is signed, and any change makes the signature invalid; expected a file without certificates. "
-        "Remove the signature first, and sign the result."
+        "Remove the signature first, and then sign the result."
     )
     assert not output.exists()
 

@@ -1,1 +1,1 @@
-"""File formats, bytes to values and back: ELF, run paths, stubs, device code."""
+"""Reads and writes binary file formats: ELF, PE, run paths, stubs, and device code."""

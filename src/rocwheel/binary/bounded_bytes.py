@@ -1,4 +1,4 @@
-"""Reads a file's bytes within bounds, and maps old offsets to new ones after bytes are inserted or removed."""
+"""Reads a file's bytes with bounds checks, and maps old offsets to new ones after bytes are inserted or removed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Buffer: TypeAlias = bytes | bytearray | mmap.mmap | Data
 _FIRST_STRING_CHUNK = 256
 _LONGEST_STRING = 1 << 16
 _MOST_STRINGS = 64 << 20
-"""The limit on the total bytes of a file's strings: all entries of a damaged table may name the same long string."""
+"""The limit on the total size of a file's strings: in a damaged table, all entries may refer to one long string."""
 _SEARCH_CHUNK = 1 << 20
 
 
 @contextmanager
 def viewing(data: Buffer) -> Iterator[Data]:
-    """Yield a view of ``data`` for `BoundedBytes`; after the block, you can close or resize the memory behind it."""
+    """Yield a view of ``data`` for `BoundedBytes`. After the block, you can close or resize the underlying memory."""
     if isinstance(data, FileView):
         yield data
         return
@@ -38,10 +38,10 @@ def viewing(data: Buffer) -> Iterator[Data]:
 
 
 class BoundedBytes:
-    """The bytes of one file; each access checks the file's size and returns a copy.
+    """The bytes of one file. Each access checks the file's size and returns a copy.
 
-    The class keeps and returns no view of the bytes, so a memory map behind them can be closed at any time. A subclass
-    for each format sets the error to raise and the noun for its files.
+    Instances don't keep or return views of the bytes, so a memory map behind the bytes can be closed at any time. Each
+    format's subclass sets the error to raise and the noun for its files.
     """
 
     __slots__ = ("_given", "_view", "name", "size")
@@ -56,17 +56,17 @@ class BoundedBytes:
         self._given = 0
 
     def require(self, offset: int, size: int, what: str) -> None:
-        """Raise the format's error unless ``size`` bytes at ``offset`` lie inside the file; ``what`` names them."""
+        """Raise the format's error unless ``size`` bytes at ``offset`` are in the file; ``what`` names the bytes."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise self.error(
                 self.name,
                 f"{what} would span {offset:#x} to {offset + size:#x}, but the file ends at {self.size:#x}",
                 expected=self.whole,
-                remedy="The file is truncated or damaged. Copy it or build it again.",
+                remedy="The file is truncated or damaged. Copy the file again, or rebuild it.",
             )
 
     def unpack(self, layout: Struct, offset: int, what: str) -> tuple[Any, ...]:
-        """Return the fields of one structure."""
+        """Return the fields of the structure at ``offset``."""
         self.require(offset, layout.size, what)
         return layout.unpack(bytes(self._view[offset : offset + layout.size]))
 
@@ -111,17 +111,17 @@ class BoundedBytes:
 
 
 class OffsetMoves(msgspec.Struct, frozen=True):
-    """The moves of a file's bytes: pairs of an old file offset, in ascending order, and the distance to add.
+    """Moves of a file's bytes, as pairs: an old file offset, in ascending order, and the distance to add.
 
-    A step applies to everything after its offset, up to the next step. If a step has a smaller distance than the step
-    before it, the bytes immediately before its offset are removed.
+    A distance applies to everything from its offset to the next pair's offset. If a distance is smaller than the
+    distance before it, the bytes immediately before its offset are removed.
     """
 
     steps: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, changes: Iterable[tuple[int, int]]) -> OffsetMoves:
-        """Return the moves for ``changes``: pairs of an offset and a number of inserted bytes (negative: removed)."""
+        """Return the moves for ``changes``: pairs of an offset and the number of bytes inserted (negative: removed)."""
         steps: list[tuple[int, int]] = []
         distance = 0
         for start, size in sorted(change for change in changes if change[1]):
@@ -134,7 +134,7 @@ class OffsetMoves(msgspec.Struct, frozen=True):
         return old + next((by for start, by in reversed(self.steps) if old >= start), 0)
 
     def end(self, old: int) -> int:
-        """Return the new file offset of the end of a range that ends at ``old``."""
+        """Return the new end of a range that ends at the file offset ``old``."""
         return self.offset(old - 1) + 1 if old else 0
 
     def iter_moved(self, old_size: int) -> Iterator[Replacement]:

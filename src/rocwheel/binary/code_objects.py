@@ -1,7 +1,7 @@
 """Reads code objects for AMD GPUs (https://llvm.org/docs/AMDGPUUsage.html): target IDs, headers, and machine numbers.
 
-A target ID is a processor and its feature settings, such as ``gfx90a:sramecc+:xnack-``. A feature without a setting may
-be on or off. A bundle entry ID adds the offload kind and the triple, as in ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
+A target ID, such as ``gfx90a:sramecc+:xnack-``, is a processor and its feature settings. A feature without a setting
+may be on or off. A bundle entry ID adds the offload kind and the triple: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
 
 Sources: https://llvm.org/docs/AMDGPUUsage.html#target-id and https://clang.llvm.org/docs/ClangOffloadBundler.html
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class CodePlace(msgspec.Struct, frozen=True):
-    """A position in a file: ``offset`` in bytes, and the number of the bundle there, counting from 0."""
+    """A position in a file: ``offset`` in bytes, and the number of the bundle at that offset, counting from 0."""
 
     name: str
     offset: int = 0
@@ -59,7 +59,7 @@ class CodePlace(msgspec.Struct, frozen=True):
 
 
 class DeviceCodeError(InputError):
-    """Device code that can't be used; ``place`` is its position."""
+    """An error for device code that can't be used; ``place`` is the code's position."""
 
     def __init__(self, place: CodePlace, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.place = place
@@ -67,19 +67,19 @@ class DeviceCodeError(InputError):
 
     @property
     def reason(self) -> str:
-        """The problem and the expectation, for lists that name the file themselves and need no remedy."""
+        """The problem and the expected value, for lists that already name the file and need no remedy."""
         return f"{self.found}, expected {self.expected}" if self.expected else self.found
 
 
 class NoRoomError(DeviceCodeError):
-    """A valid bundle that doesn't fit the room it must go into."""
+    """An error for a valid bundle that doesn't fit into the available space."""
 
 
 class NotTrimmableError(DeviceCodeError):
-    """A valid file from which the free space among device code can't be removed."""
+    """An error for a valid file whose free space between device code can't be removed."""
 
     def __init__(self, place: CodePlace, found: str, *, expected: str) -> None:
-        remedy = "Leave the file as it is. In a wheel, the free space takes almost nothing."
+        remedy = "Leave the file as it is. In a wheel, the free space adds almost nothing to the size."
         super().__init__(place, found, expected=expected, remedy=remedy)
 
 
@@ -87,13 +87,13 @@ _MACHINE_NAME = re.compile(r"gfx[0-9a-f]+(-[a-z0-9]+)*|amdgcnspirv")
 
 
 class GpuMachine(msgspec.Struct, frozen=True):
-    """A processor, its number, and the features that its target IDs may set."""
+    """A processor, its machine number, and the features that its target IDs may set."""
 
     mach: int
     processor: str
     features: frozenset[str]
     any: frozenset[str] = frozenset()
-    """The features that ``e_flags`` records as "any" in all code for the processor, and that no target ID may set."""
+    """The features that ``e_flags`` records as "any" in all code for the processor; no target ID may set them."""
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -116,12 +116,12 @@ def _by_processor() -> dict[str, GpuMachine]:
 
 
 def machine_of_number(mach: int) -> GpuMachine | None:
-    """Return the machine for the low byte of ``e_flags``, or `None` for numbers that no compiler uses yet."""
+    """Return the machine for the low byte of ``e_flags``, or `None` for numbers that compilers don't use yet."""
     return _by_number().get(mach)
 
 
 def machine_of(processor: str) -> GpuMachine | None:
-    """Return the machine for a processor such as ``gfx90a``, or `None` for names that no compiler knows yet."""
+    """Return the machine for a processor such as ``gfx90a``, or `None` for names that compilers don't know yet."""
     return _by_processor().get(processor)
 
 
@@ -133,7 +133,7 @@ def known_processors() -> tuple[str, ...]:
 def find_illegal(target: TargetId) -> str | None:
     """Return why compilers reject a target (an unknown processor or an unsupported feature), or `None` if it is valid.
 
-    An unknown processor passes if its spelling is valid, because newer compilers know more processors.
+    An unknown processor is valid if it is spelled correctly, because newer compilers know more processors.
     """
     if not _MACHINE_NAME.fullmatch(target.processor):
         return f"{target.processor!r} isn't a processor"
@@ -150,13 +150,13 @@ _GENERIC = re.compile(r"gfx([0-9]+(-[0-9]+)?)-generic")
 _SPECIFIC = re.compile(r"gfx([0-9]+)([0-9a-f]{2})(-[a-z]+)?")
 _FEATURE = re.compile(r"([a-z]+)([+-])")
 DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
-"""The offload kinds of code for AMD GPUs."""
+"""The offload kinds for AMD GPU code."""
 
 
 class TargetId(msgspec.Struct, frozen=True):
-    """A processor and the settings of its features; a feature that is ``None`` may be on or off.
+    """A processor and its feature settings; a feature that is ``None`` may be on or off.
 
-    Targets have no order of their own: bundles sort them by spelling, and lists sort them in catalog order.
+    Targets don't define an order: bundles sort them by spelling, and lists sort them in catalog order.
     """
 
     processor: str
@@ -165,7 +165,7 @@ class TargetId(msgspec.Struct, frozen=True):
 
     @property
     def features(self) -> dict[str, bool]:
-        """The features with a setting, by name, in canonical order."""
+        """The settings of the features that have one, keyed by name, in canonical order."""
         settings = {"sramecc": self.sramecc, "xnack": self.xnack}
         return {name: setting for name, setting in settings.items() if setting is not None}
 
@@ -179,7 +179,7 @@ class TargetId(msgspec.Struct, frozen=True):
 
 
 def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
-    """Parse ``gfx90a:sramecc+:xnack-``; features may be in any order, each once.
+    """Parse a target ID such as ``gfx90a:sramecc+:xnack-``, with features in any order and without repetitions.
 
     Raises `InputError` from ``source`` for an empty or malformed processor, and for an unknown or repeated feature.
     """
@@ -211,11 +211,11 @@ def processor_of(text: str) -> str:
 
 
 def retargeted_triple(triple: str, old: TargetId, new: TargetId) -> str:
-    """Return the triple for code for ``new``, given the triple for code for ``old``.
+    """Convert the triple for code for ``old`` to the triple for code for ``new``.
 
     LLVM 24 includes the processor in the architecture: ``amdgpu10.30-amd-amdhsa-unknown`` for gfx1030,
-    ``amdgpu10.3-amd-amdhsa-unknown`` for gfx10-3-generic. See https://github.com/llvm/llvm-project/pull/206480. The
-    triples of earlier versions, and those for the family of both targets, stay the same.
+    ``amdgpu10.3-amd-amdhsa-unknown`` for gfx10-3-generic. See https://github.com/llvm/llvm-project/pull/206480. Triples
+    from earlier versions, and triples for the family of both targets, stay the same.
     """
     architecture, dash, rest = triple.partition("-")
     if architecture != f"amdgpu{_version_of(old)}":
@@ -272,7 +272,7 @@ class BundleEntryId(msgspec.Struct, frozen=True):
         return self.kind == "host"
 
     def retargeted(self, new: TargetId) -> BundleEntryId:
-        """Return the ID for the same code for another target."""
+        """Return the ID for the same code, built for the target ``new``."""
         triple = retargeted_triple(self.triple, self.target, new) if self.target else self.triple
         return BundleEntryId(self.kind, triple, new)
 
@@ -295,20 +295,23 @@ _GENERIC_SHIFT = 24
 _FEATURES_OF_VERSION_4 = 2
 _KNOWN_ABI_VERSIONS = 5
 FIRST_WITH_OPEN_FEATURES = 4
-"""The first code object version whose flags can leave a feature open; in earlier versions, features are on or off."""
+"""The first code object version whose flags can leave features unset. In earlier versions, features are on or off."""
 _MOST_OVERLAP = 2
-"""A multiple of the file size. Segments may be parts of others, but thousands of segments may be the same notes."""
+"""The limit on the total size of the notes, as a multiple of the file size.
+
+Segments may be parts of other segments, but in a damaged file, thousands of segments may share the same notes.
+"""
 
 
 class CodeObject(msgspec.Struct, frozen=True):
-    """The facts from the ELF header of a code object."""
+    """Values from the ELF header of a code object."""
 
     target: TargetId | None
-    """The target from ``e_flags``, or `None` if the flags name no known processor."""
+    """The target from ``e_flags``, or `None` if the flags don't name a known processor."""
     flags: int
     abi_version: int
     notes: tuple[tuple[int, int], ...]
-    """The offset and size of each note segment in bytes; in a relocatable code object, of each note section."""
+    """The offset and size in bytes of each note segment, or of each note section in a relocatable code object."""
 
     @property
     def version(self) -> int:
@@ -317,7 +320,7 @@ class CodeObject(msgspec.Struct, frozen=True):
 
 
 def is_code_object(data: Data) -> bool:
-    """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, by the rule of the runtime."""
+    """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, using the runtime's rule."""
     head = bytes(data[:HEADER_SIZE])
     return (
         len(head) == HEADER_SIZE
@@ -330,7 +333,8 @@ def is_code_object(data: Data) -> bool:
 def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
     """Read the ELF header and find the notes of the code object in ``data``.
 
-    Raises `DeviceCodeError` for other files. Raises `ElfError` for headers and notes that overlap or lie past the end.
+    Raises `DeviceCodeError` if ``data`` isn't a code object. Raises `ElfError` if headers and notes overlap or lie past
+    the end.
     """
     if not is_code_object(data):
         raise DeviceCodeError(
@@ -345,7 +349,7 @@ def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
 
 
 def header_processor(head: bytes) -> str | None:
-    """Return the processor of a code object, given only its beginning.
+    """Return a code object's processor, using only the beginning of the file.
 
     Returns `None` for other files, and if the header names an unknown processor.
     """
@@ -360,14 +364,14 @@ class LoadedHeader(NamedTuple):
 
     version: int
     target: TargetId | None
-    """`None` if the flags name no known processor."""
+    """The target, or `None` if the flags don't name a known processor."""
 
 
 def read_loaded_header(head: bytes) -> LoadedHeader | None:
     """Return the fields that a runtime reads from the header of a code object, or `None` for other files.
 
-    Before version 4, no feature is open: a feature without a flag is off. Version 2 has its XNACK flag in a bit that
-    later versions use for the processor.
+    Before version 4, every feature is on or off: a feature without a flag is off. In version 2, the XNACK flag is in a
+    bit that later versions use for the processor.
     """
     if not is_code_object(memoryview(head)):
         return None
@@ -391,7 +395,7 @@ def _decode_flags(flags: int, abi_version: int) -> TargetId | None:
 
 
 def encode_flags(target: TargetId, *, place: CodePlace) -> int:
-    """Return the ``e_flags`` that a compiler writes for ``target``, since code object version 4.
+    """Return the ``e_flags`` that compilers write for ``target``, from code object version 4 on.
 
     Raises `DeviceCodeError` for an unknown processor, and for a feature that the processor doesn't have.
     """

@@ -1,4 +1,4 @@
-"""Reads files with kernels that a library looks up: MIOpen and rocFFT databases, AOTriton images, and Tensile tables.
+"""Reads files in which libraries look up kernels: MIOpen and rocFFT databases, AOTriton images, and Tensile tables.
 
 =============  ===================================================================================================
 table          columns that matter
@@ -11,15 +11,15 @@ table          columns that matter
 ======  ==========================================================================================================
 offset  what
 ======  ==========================================================================================================
-0       ``AKS2``, u32 size of what follows the header when decompressed, u32 number of kernels, u32 size of the
+0       ``AKS2``, u32 decompressed size of the data after the header, u32 number of kernels, u32 size of the
         directory
 16      xz: for each kernel u32 shared memory, u32 threads, u32 offset of its code object from the directory's end,
         u32 its size (0: no kernel), u32 size of its name, the name with a NUL byte; then the code objects
 ======  ==========================================================================================================
 
-A Tensile table that selects other tables may have the predicate ``{"type": "Processor", "value": "gfx906"}`` for the
-hardware; tables of solutions have no such predicate. In Debian's librocblas5 7.2.4, 11 of 515 tables have it, and all
-of them agree with their names. Kernel names include an instruction set (``_ISA906_``), which other processors may
+A Tensile table that selects other tables may have the hardware predicate ``{"type": "Processor", "value": "gfx906"}``;
+tables of solutions have no such predicate. In Debian's librocblas5 7.2.4, 11 of 515 tables have the predicate, and it
+always agrees with the table's name. Kernel names include an instruction set (``_ISA906_``), which other processors may
 share.
 """
 
@@ -55,28 +55,28 @@ if TYPE_CHECKING:
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _STORED_HEAD = 1 << 20
-"""The number of bytes to read of a kernel: a bzip2 block holds up to 900 kB."""
+"""The number of bytes to read from a kernel; a bzip2 block holds up to 900 kB."""
 _MOST_KERNELS = 64
-"""The number of kernels whose own header is read; the options of all kernels are read."""
+"""The number of kernels whose own header is read. The options of all kernels are read."""
 _STEPS, _MOST_CALLS = 100_000, 2_000
-"""The number of SQLite instructions between two checks, and the most checks: a database may contain endless views."""
+"""The SQLite instructions between two checks, and the limit on checks: a database may contain endless views."""
 _LONGEST = 64 << 20
-"""The largest value that SQLite may create, in bytes."""
+"""The size in bytes of the largest value that SQLite may create."""
 _ORDINARY = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
-"""Excludes views and virtual tables. SQLite itself refuses rows whose type or name differs from their text."""
+"""Excludes views and virtual tables. SQLite itself refuses rows whose type or name differs from their SQL text."""
 _OPTION = re.compile(r"-mcpu=(gfx[0-9a-f]+(?:-[a-z0-9]+)*)")
 
 
 def is_database(data: Data) -> bool:
-    """Return whether ``data`` starts like a SQLite 3 database."""
+    """Return whether ``data`` starts with the magic number of SQLite 3 databases."""
     return bytes(data[: len(_SQLITE_MAGIC)]) == _SQLITE_MAGIC
 
 
 def database_processors(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the processors that a database has kernels for, sorted, or an empty tuple for another kind of database.
+    """Return the sorted processors that a database has kernels for, or an empty tuple for other kinds of databases.
 
     SQLite reads a copy of the data, because it can't read a file without a name. Raises `DeviceCodeError` for a damaged
-    database, and `WorkError` if there is no room for the copy.
+    database, and `WorkError` if there is no space for the copy.
     """
     try:
         with scratch_folder(Path(temporary_folder(), "database")) as folder:
@@ -114,9 +114,10 @@ def _read(path: Path, name: str) -> set[str]:
 
 
 def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: str) -> None:
-    """Raise `DeviceCodeError` for a table with a computed column, because its values may have any size.
+    """Raise `DeviceCodeError` for a table with a computed column, because the column's values may have any size.
 
-    ``PRAGMA hard_heap_limit`` is no substitute, because it would apply to all later SQLite work of the process.
+    ``PRAGMA hard_heap_limit`` is no alternative, because it would apply to everything that the process does with SQLite
+    later.
     """
     for table in sorted(tables):
         hidden = [row[1] for row in database.execute(f"PRAGMA table_xinfo({table})") if row[6]]
@@ -150,9 +151,9 @@ _HEADER = struct.Struct("<4sIII")
 _ENTRY = struct.Struct("<IIIII")
 _LARGEST_DIRECTORY = 16 << 20
 _LARGEST = 1 << 30
-"""The largest decompressed size of an image, in bytes; real images have a few million."""
+"""The largest decompressed size of an image, in bytes; real images have a few million bytes."""
 _TRUSTED = 4 << 20
-"""The decompressed size that is accepted for any image, in bytes; a package contains thousands of images."""
+"""The decompressed size in bytes that is accepted for any image. A package contains thousands of images."""
 _CHUNK = 1 << 20
 
 
@@ -163,12 +164,12 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 def is_image(data: Data) -> bool:
-    """Return whether ``data`` starts like an AOTriton image."""
+    """Return whether ``data`` starts with the magic number of AOTriton images."""
     return bytes(data[: len(_AKS2_MAGIC)]) == _AKS2_MAGIC
 
 
 def image_processors(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the known processors of an image's code objects, sorted.
+    """Return the known processors from an image's code objects, sorted.
 
     Raises `DeviceCodeError` for an image that AOTriton would refuse.
     """
@@ -200,7 +201,7 @@ def _read_header(data: Data, place: CodePlace) -> _Header:
 
 
 def _offsets(directory: bytes, header: _Header, place: CodePlace) -> Iterator[int]:
-    """Yield the start of each code object, counted from the end of the directory."""
+    """Yield the start of each code object, relative to the end of the directory."""
     room = header.size - header.directory_size
     at = 0
     for _ in range(header.kernels):
@@ -237,7 +238,7 @@ def _skip(content: IO[bytes], size: int, place: CodePlace) -> None:
 
 
 class _Reader(io.RawIOBase):
-    """The bytes of a view, as a file for forward reading."""
+    """A file object for reading the bytes of a view in forward direction."""
 
     def __init__(self, data: Data) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
-"""Reads the metadata notes of code objects: kernels, their arguments, and the target that the notes name.
+"""Reads the metadata notes of code objects, which list the kernels, their arguments, and the target.
 
 Since code object version 3, metadata notes have the owner ``AMDGPU`` and the kind 32. There may be several notes, one
 for each translation unit.
 
 Nothing in a code object may move, so an edited note keeps its size. Notes are MessagePack, which has several encodings
-for the same value. If the new name is shorter, the name's length and the two numbers of ``amdhsa.version`` use longer
+for the same value. If the new target name is shorter, its length and the two numbers in ``amdhsa.version`` get longer
 encodings. See https://github.com/msgpack/msgpack/blob/master/spec.md.
 """
 
@@ -38,7 +38,7 @@ _SYMBOL_TYPE, STT_AMDGPU_HSA_KERNEL = 0xF, 10
 
 
 class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
-    """An argument of a kernel: its position among the arguments and the kind of its value; sizes are in bytes."""
+    """A kernel argument: its position and the kind of its value; sizes are in bytes."""
 
     offset: int = msgspec.field(name=".offset")
     size: int = msgspec.field(name=".size")
@@ -49,7 +49,7 @@ class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel: its name, the symbol of its descriptor, and its stated requirements; sizes are in bytes."""
+    """A kernel: its name, its descriptor's symbol, and its declared requirements; sizes are in bytes."""
 
     name: str = msgspec.field(name=".name")
     symbol: str = msgspec.field(name=".symbol", default="")
@@ -69,7 +69,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of one metadata note. Notes of version 3 and assembled code objects may have no target."""
+    """The content of one metadata note. Notes in version 3 and in assembled code objects may lack a target."""
 
     version: tuple[int, int] = msgspec.field(name=VERSION_KEY)
     target: str = msgspec.field(name=TARGET_KEY, default="")
@@ -88,7 +88,7 @@ def read_metadata(data: Data, code: CodeObject, *, place: CodePlace) -> tuple[Co
     """Return every metadata note of the code object ``code``, whose bytes are ``data``.
 
     Raises `ElfError` for notes that extend past their segment, and `DeviceCodeError` for notes that aren't MessagePack
-    of this structure.
+    with this structure.
     """
     return tuple(
         decode_note(_METADATA, data[start:stop], place) for start, stop in iter_metadata_notes(data, code, place)
@@ -98,7 +98,7 @@ def read_metadata(data: Data, code: CodeObject, *, place: CodePlace) -> tuple[Co
 def count_kernels(data: Data, code: CodeObject, *, place: CodePlace) -> int | None:
     """Return the number of kernels in the notes, or in the symbols for code object version 2.
 
-    Returns `None` for an unlinked version 2 code object. Raises `DeviceCodeError` as `read_metadata` does.
+    Returns `None` for an unlinked version 2 code object. Raises the same errors as `read_metadata`.
     """
     if code.version == _VERSION_OF_SYMBOLS:
         names = kernel_symbols(data, place=place)
@@ -110,7 +110,7 @@ def count_kernels(data: Data, code: CodeObject, *, place: CodePlace) -> int | No
 def kernel_symbols(data: Data, *, place: CodePlace) -> tuple[str, ...] | None:
     """Return the kernel names that the loader finds in a version 2 code object, or `None` if it isn't linked.
 
-    The notes of that version are YAML, with another owner and kind. Raises `ElfError` for damaged files.
+    In that version, the notes are YAML and have another owner and kind. Raises `ElfError` for damaged files.
     """
     source = ElfBytes(data, str(place))
     segments = read_segments(source, read_header(source))
@@ -125,7 +125,7 @@ def kernel_symbols(data: Data, *, place: CodePlace) -> tuple[str, ...] | None:
 def kernel_names(data: Data, *, place: CodePlace) -> frozenset[str]:
     """Return the kernel names in the code object ``data``, of any version, or an empty set for other data.
 
-    Raises `DeviceCodeError` and `ElfError` as `read_metadata` does.
+    Raises the same errors as `read_metadata`.
     """
     if not is_code_object(data):
         return frozenset()
@@ -136,14 +136,14 @@ def kernel_names(data: Data, *, place: CodePlace) -> frozenset[str]:
 
 
 def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: CodePlace) -> Any:
-    """Decode the description of a metadata note; raise `DeviceCodeError` if it doesn't match ``decoder``.
+    """Decode a metadata note's description; raise `DeviceCodeError` if the description doesn't match ``decoder``.
 
-    This includes notes that are nested more deeply than Python can recurse.
+    The error also covers notes that are nested more deeply than Python can recurse.
     """
     try:
         return decoder.decode(load(note))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise DeviceCodeError(place, f"a metadata note that isn't MessagePack of a code object ({e})") from e
+        raise DeviceCodeError(place, f"a metadata note that isn't valid MessagePack for a code object ({e})") from e
 
 
 def iter_metadata_notes(data: Data, code: CodeObject, place: CodePlace) -> Iterator[tuple[int, int]]:
@@ -169,8 +169,8 @@ def rename_target(
 ) -> list[tuple[int, bytes]]:
     """Return the offsets and bytes that rename ``old`` to ``new`` in every metadata note, without moving anything.
 
-    Notes without a target stay. Raises `DeviceCodeError` if a note names another target, has no room for the new name,
-    or is damaged.
+    Notes without a target don't change. Raises `DeviceCodeError` if a note names another target, has no room for the
+    new name, or is damaged.
     """
     edits = []
     for start, stop in iter_metadata_notes(data, code, place):
@@ -184,7 +184,7 @@ def rename_target(
 def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: TargetId, place: CodePlace) -> bytes:
     header = note[: {_MAP_16: 3, _MAP_32: 5}.get(note[0], 1)]
     if _join(header, entries) != note:
-        raise DeviceCodeError(place, "a metadata note that isn't encoded as LLVM encodes it")
+        raise DeviceCodeError(place, "a metadata note whose encoding differs from LLVM's")
     isa = decode_note(msgspec.msgpack.Decoder(str), memoryview(entries[TARGET_KEY]), place)
     if not isa.endswith(f"-{old}"):
         raise DeviceCodeError(place, f"a metadata note for {isa!r}", expected=f"a note for {str(old)!r}")
@@ -213,7 +213,7 @@ def _join(header: bytes, entries: dict[str, msgspec.Raw] | dict[str, bytes | msg
 
 
 def _encode_string(text: str) -> Iterator[bytes]:
-    """Yield every encoding, shortest first."""
+    """Yield every encoding of ``text``, shortest first."""
     data = text.encode()
     if len(data) < 32:
         yield bytes([0xA0 + len(data)]) + data

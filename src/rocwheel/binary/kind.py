@@ -1,4 +1,4 @@
-"""Recognizes the kind of a binary file by its first bytes, for every reader.
+"""Recognizes binary file formats by a file's first bytes.
 
 ===========================  ==================================================================================
 a file that begins with      is
@@ -10,11 +10,11 @@ a file that begins with      is
 ``KPAK``                     a kpack archive of code objects
 ``MZ``                       a Windows DLL or program, if the PE header says so (Microsoft, "PE Format")
 ``64 86`` or ``64 AA``        a Windows object file for x86-64 or ARM64, if the rest of its header matches
-``CF FA ED FE`` and others    a macOS Mach-O file, with a magic number in either byte order, or a file of several
-``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
+``CF FA ED FE`` and others    a macOS Mach-O file, with the magic number in either byte order, or several in one file
+``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` if it only names its members
 ===========================  ==================================================================================
 
-These bytes don't say what a file is for; see the properties of `rocwheel.binary.elf.facts.Elf`.
+These bytes don't indicate a file's purpose. For that, see the properties of `rocwheel.binary.elf.facts.Elf`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHORTEST_ELF: Final = 52
 _MACH_O_MAGICS: Final = frozenset(bytes.fromhex(text) for text in ("cffaedfe", "cefaedfe", "feedfacf", "feedface"))
 _MACH_O_SEVERAL: Final = frozenset({b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"})
 _MOST_MACHINES: Final = bytes([30])
-"""An upper limit for the machines in one file. Java class files have a larger version number in this field."""
+"""The maximum number of machines in one file. In Java class files, this field has a larger version number."""
 
 _LIBRARY_NAME: Final = re.compile(r"[^/]\.so(?:\.[0-9]+)*\Z")
 _DLL_SUFFIXES: Final = (".dll", ".pyd")
@@ -50,7 +50,7 @@ _COFF_RESTS: Final = frozenset({b"\0\0\0\0", b"\0\0\4\0", b"\0\0\5\0"})
 """No optional header, and the usual flags: zero, line numbers stripped, or line numbers and relocations stripped."""
 
 HEAD_SIZE: Final = 64
-"""The number of bytes that contain every magic number here, and a complete ELF header."""
+"""The number of bytes that include every magic number in this module, and a complete ELF header."""
 
 
 def is_elf(head: bytes | Data) -> bool:
@@ -59,7 +59,7 @@ def is_elf(head: bytes | Data) -> bool:
 
 
 def is_elf64(head: bytes | Data) -> bool:
-    """Return whether a file is a 64-bit little-endian ELF file, the only kind that rocwheel reads.
+    """Return whether a file is a 64-bit little-endian ELF file, the only kind of ELF file that rocwheel reads.
 
     Other ELF files occur as data, such as a compiler's 32-bit runtime libraries.
     """
@@ -67,20 +67,20 @@ def is_elf64(head: bytes | Data) -> bool:
 
 
 def is_cut_elf(data: bytes | Data) -> bool:
-    """Return whether a file begins like an ELF file but ends inside its header, perhaps even before the class."""
+    """Return whether a file starts with the ELF magic number but ends inside its header, possibly before the class."""
     return is_elf(data) and len(data) < _SHORTEST_ELF
 
 
 def is_library_name(path: str) -> bool:
-    """Return whether a file has the name of a Linux shared library: ``libx.so``, ``libx.so.1.2``, or a module's name.
+    """Return whether a file is named like a Linux shared library (``libx.so``, ``libx.so.1.2``) or a Python module.
 
-    The file may still be a text that leads linkers to a library (ld(1), "Implicit Linker Scripts").
+    The file may still be a text file that refers linkers to a library (ld(1), "Implicit Linker Scripts").
     """
     return _LIBRARY_NAME.search(path) is not None
 
 
 def is_empty_library(path: str, data: bytes | Data) -> bool:
-    """Return whether a file with the name of a shared library or DLL is empty, as after a copy to a full disk."""
+    """Return whether a file named like a shared library or DLL is empty, for example, after copying to a full disk."""
     return not len(data) and (is_library_name(path) or path.lower().endswith(_DLL_SUFFIXES))
 
 
@@ -112,7 +112,7 @@ def is_mach_o(head: bytes | Data) -> bool:
 
 
 def is_pe(head: bytes | Data) -> bool:
-    """Return whether a file begins like a Windows DLL or program; so do DOS programs and some texts."""
+    """Return whether a file begins like a Windows DLL or program. DOS programs and some texts begin in the same way."""
     return _begins_with(head, MZ_MAGIC)
 
 
@@ -124,7 +124,7 @@ def is_coff_object(head: bytes | Data) -> bool:
 
 
 def is_ar_archive(head: bytes | Data) -> bool:
-    """Return whether a file is a static library that contains its members; a thin archive doesn't."""
+    """Return whether a file is a static library that contains its members, unlike a thin archive."""
     return _begins_with(head, AR_MAGIC)
 
 
@@ -141,7 +141,7 @@ def unread_archive(head: bytes | Data) -> str:
 
 
 def has_facts(head: bytes | Data) -> bool:
-    """Return whether an installed file has facts to read.
+    """Return whether rocwheel can read facts from an installed file.
 
     Such a file is a 64-bit little-endian ELF file, begins like a Windows DLL or program, or begins with a bundle.
     """
@@ -149,9 +149,9 @@ def has_facts(head: bytes | Data) -> bool:
 
 
 def is_binary(head: bytes | Data) -> bool:
-    """Return whether a named file is worth reading, even if it turns out to be unreadable.
+    """Return whether a file that the user names is worth reading, even if it turns out to be unreadable.
 
-    Such a file is an ELF file of any class, a file of bundles, a kpack archive, or a static library. Windows DLLs,
+    Such a file is an ELF file of any class, a bundle file, a kpack archive, or a static library. Windows DLLs,
     programs, and object files also count.
     """
     return (

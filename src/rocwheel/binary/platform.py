@@ -1,4 +1,4 @@
-"""Knows the system that a program or library is for: Linux for ELF files, Windows for DLLs and EXEs (PE files)."""
+"""Determines a binary file's operating system: Linux for ELF files, Windows for DLLs and EXEs (PE files)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
     from rocwheel.binary.pe.facts import Pe
 
 LINUX_HOSTS: Final = frozenset([21, 62, 183, 243])
-"""The machines that Linux with ROCm runs on, by ELF number: PowerPC64, x86-64, AArch64, RISC-V."""
+"""The ELF machine numbers of systems that run Linux with ROCm: PowerPC64, x86-64, AArch64, RISC-V."""
 
 
 class Platform(str, enum.Enum):
-    """A system that packages are made for; its text is the value for ``--platform``."""
+    """An operating system that packages are made for, with the value for ``--platform`` as its text."""
 
     LINUX = "linux"
     WINDOWS = "windows"
 
     def __str__(self) -> str:
-        """Return the text, such as ``windows``."""
+        """Return the value for ``--platform``, such as ``windows``."""
         return self.value
 
     @property
     def label(self) -> str:
-        """The name in sentences, such as ``Windows``."""
+        """The name for sentences, such as ``Windows``."""
         return self.value.capitalize()
 
 
 def platform_of(binary: Elf | Pe) -> Platform | None:
-    """Return the system that runs or loads a binary, whatever its machine.
+    """Return the operating system that runs or loads a binary, regardless of its machine.
 
-    Returns `None` for data on every system: code objects for GPUs, object files, and split-off debug information. Also
-    returns `None` for ELF files for machines that no Linux with ROCm runs on.
+    Returns `None` for files that any system may have: GPU code objects, object files, and detached debug information.
+    Also returns `None` for ELF files for machines that don't run Linux with ROCm.
     """
     if not isinstance(binary, Elf):
         return Platform.WINDOWS

@@ -89,21 +89,21 @@ class ElfImage(msgspec.Struct, frozen=True):
     dynamic: DynamicTable
     strings: StringTable
     strings_section: int | None
-    """The index of the section with the string table, or `None` in a file without section headers."""
+    """The index of the section with the string table, or `None` for a file without section headers."""
 
     def dynamic_file(self, source: ElfBytes) -> DynamicFile:
-        """Return the input for the readers of symbols and versions; ``source`` are the bytes of this image."""
+        """Return the input for the readers of symbols and versions; ``source`` contains the bytes of this image."""
         return DynamicFile(source, self.segments, self.dynamic, self.strings)
 
     @property
     def run_path_offset(self) -> int | None:
-        """The offset of the current run path in the string table, or `None` if there is no run path or it is empty."""
+        """The string table offset of the current run path, or `None` if there is no run path or it is empty."""
         rpath, runpath = self.dynamic.value(DT_RPATH), self.dynamic.value(DT_RUNPATH)
         return (rpath if counting_tag(rpath, runpath) is RunpathTag.RPATH else runpath) or None
 
     @property
     def starts_as_program(self) -> bool:
-        """Whether a kernel may start the file, and then reads its program headers in memory."""
+        """Whether a kernel may start the file, and then read its program headers in memory."""
         return self.header.type == ET_EXEC or self.dynamic.is_pie or self._has_interpreter
 
     @property
@@ -140,7 +140,7 @@ def read_image(source: ElfBytes) -> ElfImage:
 
 
 def _check_apart(source: ElfBytes, image: ElfImage) -> None:
-    """Reject tables that overlap, because a change to one would damage the other."""
+    """Reject tables that overlap, because changing one table would damage the other."""
     header, entries = image.header, image.dynamic.entries
     ranges = [
         (0, HEADER_SIZE),
@@ -166,11 +166,11 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
     if header.type not in {ET_EXEC, ET_DYN} or not any(segment.type == PT_DYNAMIC for segment in segments):
         raise _no_dynamic_section(source)
     if is_detached_debug(sections) and not names_tables(source, segments):
-        raise ElfError(source.name, "debug information that is split from a program", expected="the program itself")
+        raise ElfError(source.name, "debug information that was detached from a program", expected="the program itself")
 
 
 def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable) -> None:
-    """Reject the loader of glibc: it asserts that it has no run path, and otherwise starts no program."""
+    """Reject glibc's loader, which asserts that it has no run path and otherwise can't start programs."""
     offset = dynamic.value(DT_SONAME)
     if offset is not None and strings.string(source, offset, "the SONAME").startswith(_LOADERS):
         raise ElfError(
@@ -181,7 +181,7 @@ def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable)
 def _no_dynamic_section(source: ElfBytes) -> ElfError:
     return ElfError(
         source.name,
-        "no dynamic section, so no place for a run path",
+        "no dynamic section, so no space for a run path",
         expected="a shared library or a dynamically linked program",
         remedy="Leave the file as it is: static programs and object files don't search for libraries.",
     )
@@ -200,10 +200,10 @@ _DT_PLTRELSZ, _DT_RELA, _DT_RELASZ, _DT_JMPREL, _DT_RELACOUNT = 2, 7, 8, 23, 0x6
 
 
 def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
-    """Return the highest sum of a relocation's address and its symbol's size, or 0.
+    """Return the highest sum of a relocation's address and its symbol's size, or 0 if there are no such relocations.
 
-    eu-elflint assumes that a relocation changes those bytes, although a GOT slot has only eight. If a read-only segment
-    begins there, eu-elflint reports relocated text.
+    eu-elflint assumes that a relocation changes that many bytes, although a GOT slot has only eight. If a read-only
+    segment begins within those bytes, eu-elflint reports text relocations.
     """
     symbols = SymbolReader(image.dynamic_file(source))
     sizes = [fields[5] for fields in symbols.symbols()]
@@ -213,7 +213,7 @@ def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
 
 
 def _relocations(source: ElfBytes, image: ElfImage) -> Iterator[tuple[int, int]]:
-    """Yield the address and symbol of the relocations with a symbol; relative relocations come first and have none."""
+    """Yield the address and symbol of each relocation with a symbol, skipping the relative relocations at the start."""
     dynamic = image.dynamic
     relative = (dynamic.value(_DT_RELACOUNT) or 0) * RELOCATION_SIZE
     for table, length, skip in (_DT_RELA, _DT_RELASZ, relative), (_DT_JMPREL, _DT_PLTRELSZ, 0):
@@ -242,12 +242,12 @@ class Position(msgspec.Struct, frozen=True):
     address: int
 
     def after(self, size: int) -> Position:
-        """Return the position ``size`` bytes further."""
+        """Return the position that is ``size`` bytes further."""
         return Position(self.offset + size, self.address + size)
 
 
 class Room(msgspec.Struct, frozen=True):
-    """A place for tables, and the program headers that load them from there."""
+    """Space for tables, and the program headers that load the tables from there."""
 
     place: Position
     """The first free byte."""
@@ -259,7 +259,8 @@ class Room(msgspec.Struct, frozen=True):
 def find_growing_segment(source: ElfBytes, image: ElfImage) -> Segment | None:
     """Return the segment that ends both the file and the memory image, and so can grow, or `None`.
 
-    The segment from an earlier edit qualifies, so a second edit adds no segment. A segment with code doesn't qualify.
+    A segment from an earlier edit qualifies, so a second edit doesn't add another segment. A segment with code doesn't
+    qualify.
     """
     last = max(load_segments(image.segments), key=lambda segment: segment.memory_end)
     ends_file = last.end == source.size and last.file_size == last.memory_size
@@ -267,7 +268,7 @@ def find_growing_segment(source: ElfBytes, image: ElfImage) -> Segment | None:
 
 
 def make_room(source: ElfBytes, image: ElfImage, size: int, *, writable: bool) -> Room:
-    """Make room for ``size`` bytes of tables, in the growing segment if possible, or else in a new segment."""
+    """Make room for ``size`` bytes of tables, in the growing segment if possible, or otherwise in a new segment."""
     last = find_growing_segment(source, image)
     if last is not None and (last.flags & PF_W or not writable):
         padding = -source.size % _TABLE_ALIGNMENT
@@ -277,13 +278,13 @@ def make_room(source: ElfBytes, image: ElfImage, size: int, *, writable: bool) -
 
 
 def grow_segment(segments: tuple[Segment, ...], last: Segment, size: int) -> tuple[Segment, ...]:
-    """Return the segments, with one of them longer by ``size`` bytes."""
+    """Return the segments after one of them, ``last``, grows by ``size`` bytes."""
     grown = msgspec.structs.replace(last, file_size=last.file_size + size, memory_size=last.memory_size + size)
     return tuple(grown if segment is last else segment for segment in segments)
 
 
 def _add_segment(source: ElfBytes, image: ElfImage, size: int, flags: int) -> Room:
-    """Add a segment that begins with the program headers, which no longer fit in their old place."""
+    """Add a segment that starts with the program headers, which no longer fit at their old position."""
     count = len(image.segments) + 1
     if count > _MOST_SEGMENTS:
         raise ElfError(source.name, f"{count - 1} program headers", expected=f"fewer than {_MOST_SEGMENTS}")
@@ -298,7 +299,7 @@ def _add_segment(source: ElfBytes, image: ElfImage, size: int, flags: int) -> Ro
 
 
 def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) -> tuple[Segment, ...]:
-    """Put the new segment after the last loaded one, in ascending order, and point ``PT_PHDR`` to the moved table."""
+    """Insert the new segment in order, after the last loaded one, and point ``PT_PHDR`` to the moved table."""
     size = (len(segments) + 1) * SEGMENT_LAYOUT.size
     moved = [
         segment.at(table.offset, table.address, size) if segment.type == PT_PHDR else segment for segment in segments
@@ -308,16 +309,16 @@ def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) ->
 
 
 def _choose_place(source: ElfBytes, image: ElfImage, page: int) -> Position:
-    """Return the place of the new segment, with the program headers at its start, on a page boundary.
+    """Return the position of the new segment, which starts with the program headers and on a page boundary.
 
-    The segment has its own pages in the file too. The dynamic loader uses the first segment with ``e_phoff`` on one of
+    The segment also has its own pages in the file. The dynamic loader uses the first segment with ``e_phoff`` on one of
     its pages, even if the rest of that page is bss in memory.
 
     Linux before 5.18 tells a program that its program headers are at ``e_phoff`` from the load address of its first
-    segment. The dynamic loader and others compute the same address for themselves. The address is correct only if the
-    new segment has the same distance from the first segment in memory as in the file. The memory image is usually
-    longer than the file, so zeros in the file fill the difference. A library that needs many zeros (for a large bss)
-    gets none: its loader finds the segment that contains ``e_phoff``.
+    segment. The dynamic loader and other programs compute the same address themselves. The address is correct only if
+    the new segment has the same distance from the first segment in memory as in the file. The memory image is usually
+    longer than the file, so zeros in the file fill the difference. A library that would need many zeros (for a large
+    bss) gets no zeros: its loader finds the segment that contains ``e_phoff``.
     """
     first = min(load_segments(image.segments), key=lambda segment: segment.address)
     bias = first.address - first.offset
@@ -344,7 +345,7 @@ def _find_free_address(source: ElfBytes, image: ElfImage) -> int:
 
 
 def _page_size(image: ElfImage) -> int:
-    """Return the largest page size that the file was linked for, up to the largest page size of any machine."""
+    """Return the largest page size that the file was linked for, but at most the largest page size of any machine."""
     alignment = max(segment.alignment for segment in load_segments(image.segments))
     page = _SMALLEST_PAGE
     while page < min(alignment, _LARGEST_PAGE):
@@ -363,12 +364,12 @@ _KNOWN_USERS = {SHT_DYNSYM, SHT_DYNAMIC, SHT_GNU_VERDEF, SHT_GNU_VERNEED}
 
 
 class StringPlace(msgspec.Struct, frozen=True):
-    """The place of a run path in the string table, and the bytes to write (empty if it is already there)."""
+    """The position of a run path in the string table, and the bytes to write (empty if they are already there)."""
 
     offset: int
     text: bytes
     table_size: int
-    """The required minimum size of the table; larger than the current size if the text doesn't fit."""
+    """The minimum size of the table, which exceeds the current size if the text doesn't fit."""
 
 
 def place_string(source: ElfBytes, image: ElfImage, text: bytes) -> StringPlace:
@@ -411,7 +412,7 @@ def _place_new(source: ElfBytes, image: ElfImage, table: bytes, wanted: bytes) -
 
 
 def _is_shared(source: ElfBytes, image: ElfImage, table: bytes, start: int, end: int) -> bool:
-    """Return whether anything except the run path uses the bytes of the table from ``start`` to ``end``."""
+    """Return whether anything except the run path uses the table's bytes from ``start`` to ``end``."""
     if start >= end:
         return False
     if table[start - 1] != 0 or _has_unknown_users(image):
@@ -447,7 +448,7 @@ _ENTRY_SLACK = 4
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """The places of the tables after the change."""
+    """The positions of the tables after the change."""
 
     strings: Position
     strings_size: int
@@ -458,7 +459,7 @@ class Tables(msgspec.Struct, frozen=True):
 
 
 def choose_tables(source: ElfBytes, image: ElfImage, strings_size: int, entry_count: int) -> Tables:
-    """Leave tables in place if they fit, and move only the others.
+    """Leave tables in place if they fit, and move only those that don't.
 
     The string table goes last, with some slack, so that the next longer run path fits.
     """
@@ -489,7 +490,7 @@ def _present_tables(image: ElfImage) -> Tables:
 
 
 def _entries_fit(source: ElfBytes, image: ElfImage, count: int) -> bool:
-    """Return whether the dynamic section has that many entries, or a spare entry after its end."""
+    """Return whether the dynamic section has room for that many entries, including a spare entry after its end."""
     if count <= len(image.dynamic.entries):
         return True
     if count >= image.dynamic.capacity:
@@ -501,7 +502,7 @@ def _entries_fit(source: ElfBytes, image: ElfImage, count: int) -> bool:
 
 
 def _grow_strings(source: ElfBytes, image: ElfImage, present: Tables, size: int) -> Tables | None:
-    """Grow the string table in place, if it is last in both file and memory."""
+    """Grow the string table in place if it is last in both the file and memory."""
     last = find_growing_segment(source, image)
     if last is None or present.strings.offset + present.strings_size != last.end:
         return None
@@ -534,7 +535,7 @@ def write_tables(
     tables: Tables,
     entries: Sequence[tuple[int, int]],
 ) -> None:
-    """Write the dynamic section, and every header and symbol with the place of a table."""
+    """Write the dynamic section, and every header and symbol that contains a table's position."""
     _write_entries(writer, image, tables, entries)
     _write_segments(writer, image, tables)
     _write_sections(writer, source, image, tables)
@@ -592,7 +593,7 @@ def _write_sections(writer: PatchWriter, source: ElfBytes, image: ElfImage, tabl
 
 
 def _section_symbol_values(source: ElfBytes, image: ElfImage, index: int) -> Iterator[int]:
-    """Yield the file offset of the value of each symbol with the address of the section ``index``."""
+    """Yield the file offset of the value of each symbol that has the address of the section ``index``."""
     address = _OFFSET.pack(image.sections[index].address)
     for table in image.sections:
         if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
@@ -606,30 +607,26 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     """Plan the change that sets the file's run path to ``value``, only under ``tag``; an empty value removes it.
 
     The string changes in place if it fits and no other string uses those bytes. Otherwise, the string table moves to a
-    segment at the end of the file, which a later change finds and extends. No other section moves. If the run path is
+    segment at the end of the file, which later changes find and extend. No other section moves. If the run path is
     already correct, the patch changes nothing. Library segments that glibc before 2.35 refuses, such as those from
-    patchelf 0.18, get an alignment that it accepts.
+    patchelf 0.18, get an alignment that glibc accepts.
 
-    Raises `ElfError` for a static program, for a code object, and for a damaged file; ``name`` is the file's name in
-    errors. A run path can be removed from a static PIE.
+    Raises `ElfError` for a static program, for a code object, and for a damaged file; errors call the file ``name``. A
+    run path can be removed from a static PIE.
     """
     text = _encode(value, name)
     with viewing(data) as view:
         source = ElfBytes(view, name)
         image = read_image(source)
-        # Use the segments as every glibc maps them, if that is possible and glibc maps them at all.
+        # Align the segments so that every glibc maps them, if that is possible and glibc maps them at all.
         is_program = is_program_only(image.header.type, image.segments, image.dynamic)
         image = msgspec.structs.replace(image, segments=realigned(image.segments, is_program=is_program))
         if text and image.is_static:
             raise ElfError(
                 name,
-                (
-                    "a static program, which searches for no libraries, and which glibc ends immediately if it has a "
-                    "run "
-                    "path"
-                ),
+                "a static program, which doesn't search for libraries, and which glibc ends if it has a run path",
                 expected="a shared library or a dynamically linked program",
-                remedy="Leave the file as it is. To remove a run path from it, use an empty value.",
+                remedy="Leave the file as it is. To remove its run path, use an empty value.",
             )
         if _is_set(source, image, value, tag):
             return _with_entries(PatchWriter(source), source, image, image.dynamic.entries)
@@ -640,9 +637,9 @@ def _encode(value: str, name: str) -> bytes:
     try:
         text = value.encode(errors="surrogateescape")
     except UnicodeEncodeError as e:
-        raise ElfError(name, f"the run path {value!r} was asked for", expected="text or the bytes of a path") from e
+        raise ElfError(name, f"the requested run path {value!r}", expected="text or the bytes of a path") from e
     if b"\0" in text:
-        raise ElfError(name, f"the run path {value!r} was asked for", expected="one without zero bytes")
+        raise ElfError(name, f"the requested run path {value!r}", expected="a run path without zero bytes")
     return text
 
 
@@ -672,7 +669,7 @@ def _plan(source: ElfBytes, image: ElfImage, text: bytes, tag: RunpathTag) -> Fi
 def _with_entries(
     writer: PatchWriter, source: ElfBytes, image: ElfImage, entries: Sequence[tuple[int, int]]
 ) -> FilePatch:
-    """Return the patch for a dynamic section with ``entries``, which are at most as many as it has."""
+    """Return the patch for a dynamic section with ``entries``, which aren't more than it already has."""
     write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
     return writer.patch()
 

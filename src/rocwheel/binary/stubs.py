@@ -1,11 +1,11 @@
-"""Makes small files: exec stubs and relays that replace programs, and forwarding libraries that replace libraries.
+"""Creates small files: exec stubs and relays that replace programs, and forwarding libraries that replace libraries.
 
 ``dlopen("libx.so")`` finds nothing if a library ships only as ``libx.so.1``. A second copy under the plain name would
 be loaded next to the first. A forwarding library has only a few hundred bytes, with ``libx.so.1`` as NEEDED and the run
 path ``$ORIGIN``. Opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies (gABI,
 chapter 5).
 
-Windows builds have copies where Linux builds have links: ``clang++.exe`` is another copy of ``clang.exe``, with a
+Windows builds use copies where Linux builds use links: ``clang++.exe`` is another copy of ``clang.exe``, and has a
 hundred megabytes. A wheel can't contain links, or one file under two names. ``relays/x86_64.c`` explains relays.
 """
 
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
 
 
 EXEC_STUB_MACHINES = {EM_X86_64: "x86_64", EM_AARCH64: "aarch64"}
-"""The ELF ``e_machine`` values with stubs, and the names of their templates."""
+"""The ELF ``e_machine`` values that have stubs, and the names of their templates."""
 
 _PATH_MAX = 4096
 _BASE_ADDRESS = 0x400000
 _PT_GNU_STACK = 0x6474E551
 _CODE_OFFSET = HEADER_SIZE + 2 * SEGMENT_LAYOUT.size
 
-# The largest page size of any Linux kernel on the machine.
+# The largest page size that any Linux kernel uses on the machine.
 _PAGE_SIZES = {EM_X86_64: 0x1000, EM_AARCH64: 0x10000}
 
 
@@ -129,7 +129,7 @@ _HASH = struct.pack("<4I", 1, 1, 0, 0)
 
 
 def forwarding_name(soname: str) -> str:
-    """Return the name of a SONAME without its version: ``libx.so`` for ``libx.so.1``."""
+    """Return a SONAME without its version: ``libx.so`` for ``libx.so.1``."""
     return re.sub(r"\.so\.[0-9.]+$", ".so", soname)
 
 
@@ -171,7 +171,7 @@ RELAY_SIZE: Final = 5120
 
 _SECTION: Final = ".relay"
 _TARGET_UNITS: Final = 260
-"""The UTF-16 units with the final NUL: a program with a longer path doesn't start (``MAX_PATH``)."""
+"""The length limit in UTF-16 units, including the final NUL. Programs with longer paths don't start (``MAX_PATH``)."""
 _ARGUMENT_UNITS: Final = 252
 _UNIT: Final = 2
 
@@ -179,15 +179,15 @@ _UNIT: Final = 2
 def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
     """Return a program for x86-64 that starts ``target``, a path with slashes, relative to the program's folder.
 
-    The target gets the command line of the relay unchanged, including ``argv[0]``, with ``arguments`` inserted after
-    ``argv[0]``. The arguments are for programs that choose their task by name. LLVM programs look at the name of the
+    The target gets the relay's command line unchanged, including ``argv[0]``, with ``arguments`` inserted after
+    ``argv[0]``. The arguments are for programs whose name selects their function. LLVM programs look at the name of the
     running file, not at ``argv[0]``, so a relay ``clang++.exe`` must pass ``--driver-mode=g++`` to ``clang.exe``.
 
-    The relay waits, and exits with the exit code of the target. If the target can't start, the relay writes ``RELAY:
-    cannot run PATH: error N`` to standard error. It then exits with 126 if access is denied (5), or with 127.
+    The relay waits, and exits with the target's exit code. If the target can't start, the relay writes ``RELAY: cannot
+    run PATH: error N`` to standard error. Then it exits with 126 if access is denied (5), or otherwise with 127.
 
-    The bytes are a template of `RELAY_SIZE` bytes with its section ``.relay`` filled in. The target has 260 UTF-16
-    units, and the arguments have 252 units. The checksum is correct.
+    The result is a template of `RELAY_SIZE` bytes whose section ``.relay`` is filled in. The target can have 260 UTF-16
+    units, and the arguments can have 252 units. The checksum is correct.
 
     Raises `InputError` for a target that no wheel can contain or that isn't a program, and for arguments that are too
     long.
@@ -209,7 +209,7 @@ def make_relay(target: str, arguments: Sequence[str] = ()) -> bytes:
 @cache
 def _template() -> tuple[bytes, Pe]:
     data = (files(__package__) / "relays" / "x86_64.bin").read_bytes()
-    return data, read_pe(data, name="the template of relays")
+    return data, read_pe(data, name="the relay template")
 
 
 def _units(text: str, size: int) -> bytes:

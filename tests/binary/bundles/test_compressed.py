@@ -280,7 +280,7 @@ def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
     _, wrong_hash = decompress(fixture("edge/zlib.v3.badhash.ccob"))
     assert str(wrong_hash) == (
         f"{WHERE}its header has the hash 0000000000000000, but its content has ceddc72cae1760d9. "
-        "The device code may be damaged. Get the file again, or use --force to accept it as it is."
+        "The device code may be damaged. Get the file again, or use --force to accept the bundle as it is."
     )
 
 
@@ -312,7 +312,7 @@ def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, mess
             ccob(3, zstd.compress(b"x") + b"\0", 1),
             "its payload ends 1 byte before the declared total size of 43. LLVM 22 and earlier refuse",
         ),
-        (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data end"),
+        (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data endss"),
         (
             ccob(3, zlib.compress(b"x" * 99)[:-1], 99, method=0),
             "its payload can't be decompressed (the compressed data",

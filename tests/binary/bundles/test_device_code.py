@@ -93,7 +93,7 @@ def test_a_place_of_a_name_that_is_no_plain_number_is_refused(name: str) -> None
     with pytest.raises(DeviceCodeError) as refused:
         names(archive)
     assert str(refused.value) == (
-        f"x.a: offset 0x5e: a member with the name {name!r}; expected a slash and digits, such as '/0'. Build it again."
+        f"x.a: offset 0x5e: a member with the name {name!r}; expected a slash and digits, such as '/0'. Rebuild the file."
     )
 
 
@@ -232,7 +232,7 @@ def test_code_only_for_other_gpus_is_not_edited(fixture: Fixture) -> None:
 def test_damaged_static_library_is_refused() -> None:
     data = memoryview(b"!<arch>\n" + b"x.o/".ljust(48) + b"99".ljust(10) + b"`\n" + b"short")
     found = "the member 'x.o' of 99 bytes, of which only 5 are present"
-    message = f"libx.a: offset 0x8: {found}; expected a complete archive. Build it again."
+    message = f"libx.a: offset 0x8: {found}; expected a complete archive. Rebuild the file."
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         list(iter_ar_members(data, name="libx.a"))
     data = memoryview(b"!<arch>\n" + b"x.o/".ljust(60) + b"short")

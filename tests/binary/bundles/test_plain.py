@@ -81,8 +81,8 @@ def test_any_bytes_after_the_magic_give_a_bundle_or_one_error(data: bytes) -> No
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("edge/empty.n0.hipfb", "it has no entries"),
-        ("edge/hostonly.hipfb", "it has no device code"),
+        ("edge/empty.n0.hipfb", "the bundle has no entries"),
+        ("edge/hostonly.hipfb", "the bundle has no device code"),
         ("edge/dup.hipfb", "the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' occurs more than once"),
         ("edge/zerodev.hipfb", "the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' is empty"),
     ],

@@ -155,31 +155,31 @@ def changed(offset: int, data: bytes) -> bytes:
         pytest.param(b"", "lib.so: empty; expected an ELF file, which begins with b'\\x7fELF'", id="empty"),
         pytest.param(
             b"#!/bin/sh\n",
-            "lib.so: not an ELF file (it begins with b'#!/b'); expected an ELF file, which begins with b'\\x7fELF'",
+            "lib.so: not an ELF file (the file begins with b'#!/b'); expected an ELF file, which begins with b'\\x7fELF'",
             id="script",
         ),
         pytest.param(
             changed(4, b"\1"),
             "lib.so: a 32-bit ELF file; expected a 64-bit little-endian ELF file. "
-            "Leave the file out: no ROCm program loads it.",
+            "Leave the file out: ROCm programs don't load such files.",
             id="32-bit",
         ),
         pytest.param(
             changed(5, b"\2"),
             "lib.so: a big-endian ELF file; expected a 64-bit little-endian ELF file. "
-            "Leave the file out: no ROCm program loads it.",
+            "Leave the file out: ROCm programs don't load such files.",
             id="big-endian",
         ),
         pytest.param(
             ANSWER[:40],
             "lib.so: the ELF header would span 0x0 to 0x40, but the file ends at 0x28; expected a whole ELF file. "
-            "The file is truncated or damaged. Copy it or build it again.",
+            "The file is truncated or damaged. Copy the file again, or rebuild it.",
             id="cut in the header",
         ),
         pytest.param(
             ANSWER[:-100],
             "lib.so: the section header table would span 0x3260 to 0x37a0, but the file ends at 0x373c; "
-            "expected a whole ELF file. The file is truncated or damaged. Copy it or build it again.",
+            "expected a whole ELF file. The file is truncated or damaged. Copy the file again, or rebuild it.",
             id="cut at the end",
         ),
         pytest.param(
@@ -188,13 +188,13 @@ def changed(offset: int, data: bytes) -> bytes:
         pytest.param(
             ANSWER.replace(b"libanswer.so.1", b"lib/nswer.so.1"),
             "lib.so: the SONAME 'lib/nswer.so.1'; expected a plain file name. "
-            "Link the library again with -Wl,-soname=NAME, or leave it out.",
+            "Link the library again with -Wl,-soname=NAME, or leave the library out.",
             id="SONAME with a slash",
         ),
         pytest.param(
             ANSWER.replace(b"libanswer.so.1", b"..\0answer.so.1"),
             "lib.so: the SONAME '..'; expected a plain file name. "
-            "Link the library again with -Wl,-soname=NAME, or leave it out.",
+            "Link the library again with -Wl,-soname=NAME, or leave the library out.",
             id="SONAME of the parent folder",
         ),
         pytest.param(

@@ -89,7 +89,7 @@ def _mapped_over() -> bytes:
     [
         (_elsewhere_in_the_file, "a dynamic section that claims to be at both"),
         (_a_second_one, "2 dynamic sections; expected one, as in every linked file"),
-        (_mapped_over, "that is loaded over the one at"),
+        (_mapped_over, "that is loaded over the segment at"),
     ],
 )
 def test_a_file_whose_loaders_see_another_dynamic_section_is_refused(make: Callable[[], bytes], found: str) -> None:
@@ -163,7 +163,7 @@ def _in_two_segments() -> bytes:
 
 
 def test_a_library_over_other_segments_is_no_debug_information() -> None:
-    with pytest.raises(ElfError, match="that is loaded over the one at"):
+    with pytest.raises(ElfError, match="that is loaded over the segment at"):
         read_elf(_below_another_segment(), name="file")
 
 
@@ -195,5 +195,5 @@ def test_a_segment_over_the_zeros_of_another_is_refused() -> None:
     headers = _headers(data)
     first = next(header for header in headers if header[_TYPE] == _LOAD)
     first[_MEMORY_SIZE] = 1 << 16
-    with pytest.raises(ElfError, match="that is loaded over the one at 0x0"):
+    with pytest.raises(ElfError, match="that is loaded over the segment at 0x0"):
         read_elf(_with_headers(data, headers), name="file")

@@ -69,7 +69,7 @@ def test_the_page_of_a_segment_also_holds_its_neighbors() -> None:
     ],
 )
 def test_an_address_that_nothing_is_loaded_to_is_reported(segments: list[Segment]) -> None:
-    message = r"^lib\.so: a table claims to be at address 0x\w+, where no segment of the file is loaded$"
+    message = r"^lib\.so: a table claims to be at address 0x\w+, but no segment of the file is loaded there$"
     with pytest.raises(ElfError, match=message):
         find_offset(FILE, segments, 0x10880 if segments and segments[0].offset == 0x6000 else 0x10680, "a table")
 
@@ -83,13 +83,13 @@ def test_what_patchelf_has_changed_several_times_is_read(name: str, length: int)
 
 def test_a_segment_within_another_does_not_hide_a_third_over_it() -> None:
     outer, inner, over = load(0x0, 0x10000, 0x3000), load(0x1000, 0x11000, 0x100), load(0x4000, 0x12000, 0x100)
-    with pytest.raises(ElfError, match=r"a segment at 0x12000 that is loaded over the one at 0x10000"):
+    with pytest.raises(ElfError, match=r"a segment at 0x12000 that is loaded over the segment at 0x10000"):
         require_contents(FILE, [outer, inner, over])
 
 
 def test_zeros_of_a_segment_within_another_are_no_bytes_of_that() -> None:
     outer, inner = load(0x0, 0x10000, 0x3000), load(0x1000, 0x11000, 0x100, 0x108)
-    with pytest.raises(ElfError, match=r"a segment at 0x11000 that is loaded over the one at 0x10000"):
+    with pytest.raises(ElfError, match=r"a segment at 0x11000 that is loaded over the segment at 0x10000"):
         require_contents(FILE, [outer, inner])
 
 
@@ -117,7 +117,7 @@ def test_memory_has_what_loaders_map_last(segments: list[Segment], found: bytes)
 
 _ROW = struct.Struct("<IIQQQQQQ")
 _LOAD, _INTERP, _PHDR, _STACK = 1, 3, 6, 0x6474E551
-_NOWHERE = "where no segment of the file is loaded"
+_NOWHERE = "but no segment of the file is loaded there"
 _TYPE, _OFFSET, _ADDRESS, _FILE_SIZE, _MEMORY_SIZE, _ALIGNMENT = 0, 2, 3, 5, 6, 7
 
 
@@ -163,7 +163,7 @@ def _align_to_16(rows: list[list[int]]) -> None:
     ("change", "name", "found"),
     [
         (_shift_last, "libplain.so", "a segment at 0x2f10 in the file and at 0x2ef0 in memory"),
-        (_swap, "libplain.so", "segments from 0x2ef0 to 0x2c8, and others outside this range"),
+        (_swap, "libplain.so", "segments from 0x2ef0 to 0x2c8, and other segments outside this range"),
         (
             _lead_headers_away,
             "liblld.so",

@@ -34,5 +34,5 @@ def test_a_row_that_overlaps_another_write_is_refused() -> None:
     changes = writer()
     changes.write(3, b"xx")
     changes.write_rows(2, b"bbyy", 2)
-    with pytest.raises(ElfError, match=r"^lib\.so: tables that overlap; expected a separate place for each table"):
+    with pytest.raises(ElfError, match=r"^lib\.so: tables that overlap; expected tables that don't overlap"):
         changes.patch()

@@ -77,7 +77,7 @@ def test_marker_that_some_reader_refuses_is_not_written(marker: Marker, found: s
 def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
     markers = [Marker("x", (f"{number:04000}",)) for number in range(17)]
     with pytest.raises(
-        KpackError, match=r"17 markers of .* bytes in total; expected at most 65536, because readers look no further"
+        KpackError, match=r"17 markers of .* bytes in total; expected at most 65536, because readers read no further"
     ):
         encode_markers(markers)
 
@@ -103,7 +103,7 @@ def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
             msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": "x"}),
             "a marker's kpack_search_paths that can't be read (Expected `array`, got `str`)",
         ),
-        (b"\x82\xa1a\x01\xa1a\x02", "a marker with 2 keys, but only 1 distinct; expected each key once"),
+        (b"\x82\xa1a\x01\xa1a\x02", "a marker with 2 keys, but only 1 distinct; expected each key only once"),
         (b"\xdd\xff\xff\xff\xff", "MessagePack that ends early, after 5 bytes"),
     ],
 )

@@ -67,7 +67,7 @@ def test_wrappers_of_both_kinds_are_refused(library: Path) -> None:
     data = bytearray(library.read_bytes())
     offset = section_offset(data, ".hipFatBinSegment")
     data[offset : offset + 4] = b"FPIH"
-    message = f"libx.so: offset {offset:#x}: 1 wrapper for bundles next to 2 for kpack archives; expected wrappers"
+    message = f"libx.so: offset {offset:#x}: 1 wrapper for bundles and 2 for kpack archives; expected wrappers"
     with pytest.raises(KpackError, match=f"^{re.escape(message)}"):
         read(bytes(data))
 

@@ -354,7 +354,7 @@ def test_archives_of_the_default_limit_stay_below_two_gigabytes() -> None:
 
 
 def test_unit_that_fits_nowhere_is_refused() -> None:
-    message = "unit 1: offset 0x0: 101 bytes of code for gfx908; expected at most 100, the limit for an archive"
+    message = "unit 1: offset 0x0: 101 bytes of code for gfx908; expected at most 100 in an archive"
     with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
         assign_shards([{"gfx906": 1}, {"gfx908": 101}], limit=100)
 

@@ -37,7 +37,7 @@ def changed(at: int, layout: str, *values: int) -> bytes:
     [
         pytest.param(b"", "a.dll: empty; expected a PE file, which begins with b'MZ'", id="empty"),
         pytest.param(
-            b"\x7fELF", "a.dll: not a Windows DLL or program (it begins with b'\\x7fE'); expected a PE file, "
+            b"\x7fELF", "a.dll: not a Windows DLL or program (the file begins with b'\\x7fE'); expected a PE file, "
             "which begins with b'MZ'", id="ELF",
         ),
         pytest.param(
@@ -47,12 +47,12 @@ def changed(at: int, layout: str, *values: int) -> bytes:
         ),
         pytest.param(
             (LAUNCHERS / "t32.exe").read_bytes(), "a.dll: a 32-bit PE file for x86 (32 bits); expected a 64-bit "
-            "PE file. Leave the file out: no ROCm program loads it.", id="32 bits",
+            "PE file. Leave the file out: ROCm programs don't load such files.", id="32 bits",
         ),
         pytest.param(
             changed(0x3C, "<I", 1 << 31), "a.dll: the PE signature would span 0x80000000 to 0x80000004, but the file "
-            f"ends at {len(PROGRAM):#x}; expected a whole PE file. The file is truncated or damaged. Copy it or "
-                "build it again.",
+            f"ends at {len(PROGRAM):#x}; expected a whole PE file. The file is truncated or damaged. Copy the file "
+                "again, or rebuild it.",
             id="header outside",
         ),
         pytest.param(
@@ -67,13 +67,13 @@ def changed(at: int, layout: str, *values: int) -> bytes:
         pytest.param(
             changed(IMPORTS, "<II", 0x7FFFF000, 40), "a.dll: an import descriptor would be at the address 0x7ffff000, "
             "where no section has bytes in the file; expected a whole PE file. The file is truncated or damaged. "
-                "Copy it or "
-            "build it again.", id="imports outside",
+                "Copy the file "
+            "again, or rebuild it.", id="imports outside",
         ),
         pytest.param(
             changed(CERTIFICATES, "<II", len(PROGRAM) - 8, 16), f"a.dll: the certificates would span "
             f"{len(PROGRAM) - 8:#x} to {len(PROGRAM) + 8:#x}, but the file ends at {len(PROGRAM):#x}; expected a whole "
-            "PE file. The file is truncated or damaged. Copy it or build it again.", id="certificates outside",
+            "PE file. The file is truncated or damaged. Copy the file again, or rebuild it.", id="certificates outside",
         ),
     ],
 )  # fmt: skip

@@ -68,7 +68,7 @@ def test_a_wrong_checksum_is_found_and_a_right_one_is_none(dep: bytes) -> None:
     assert faults_of(patched(dep, at, "<I", 0x1234)) == [
         (
             FaultKind.CHECKSUM,
-            f"has the checksum 0x00001234, but its bytes give {right:#010x}: the file was edited later",
+            f"has the checksum 0x00001234, but its content has {right:#010x}: the file was edited later",
         )
     ]
 
@@ -112,7 +112,7 @@ def test_a_table_outside_of_all_sections_is_found(dep: bytes) -> None:
     assert faults_of(patched(dep, entry, "<II", 0x7000000, 28)) == [
         (
             FaultKind.LAYOUT,
-            "has its table of debug at the addresses 0x7000000 to 0x700001c, a range that isn't inside one section",
+            "has its table of debug at the addresses 0x7000000 to 0x700001c, a range that isn't inside a single section",
         )
     ]
 
@@ -145,7 +145,7 @@ def test_a_signature_of_the_bytes_is_no_fault_and_one_of_others_is(dep: bytes) -
     assert faults_of(signed) == []
     edited = patched(signed, section_header(dep, 0), "<Q", 0x31327478652E)
     assert faults_of(edited) == [
-        (FaultKind.SIGNATURE, "has a signature for other bytes: it was edited after it was signed")
+        (FaultKind.SIGNATURE, "has a signature for different content: the file was edited after it was signed")
     ]
 
 
@@ -180,7 +180,7 @@ def test_the_digests_of_a_file_are_made_once_for_all_of_its_certificates(
         return signed_digest(source, header, offset, algorithm)
 
     monkeypatch.setattr(facts, "signed_digest", counted)
-    found = (FaultKind.SIGNATURE, "has a signature for other bytes: it was edited after it was signed")
+    found = (FaultKind.SIGNATURE, "has a signature for different content: the file was edited after it was signed")
     assert faults_of(with_certificates(dep, 64)) == [found]
     assert made == ["sha256", "sha1", "sha384", "sha512"]
 
@@ -223,7 +223,7 @@ def test_the_65th_entry_of_a_debug_directory_is_judged() -> None:
 def test_a_program_that_begins_where_no_code_is_is_found() -> None:
     data = path_of("program.exe").read_bytes()
     assert faults_of(patched(data, optional(data) + 16, "<I", 0x2000)) == [
-        (FaultKind.LAYOUT, "has its entry point at the address 0x2000, where no section has code")
+        (FaultKind.LAYOUT, "has its entry point at the address 0x2000, but no section has code there")
     ]
 
 

@@ -74,7 +74,7 @@ def test_a_wrapper_that_leads_elsewhere_is_told() -> None:
     ("data", "message"),
     [
         pytest.param(
-            changed(relocations_at() + 4, "<I", 1 << 20), "a relocation to symbol 1048576 of only ", id="symbol"
+            changed(relocations_at() + 4, "<I", 1 << 20), "a relocation to symbol 1048576, but only ", id="symbol"
         ),
         pytest.param(changed(8, "<I", 1 << 30), "the symbol table would span 0x40000000 to ", id="symbols"),
         pytest.param(OBJECT[:0x1000], "the symbol table would span ", id="cut off"),

@@ -1,1 +1,1 @@
-"""Bundles of device code: formats, readers and where files hold them."""
+"""Reads and writes bundles of device code, and finds them in files."""

@@ -1,4 +1,4 @@
-"""Reads and writes compressed offload bundles (CCOB), versions 1 to 3, as LLVM's ``OffloadBundler.cpp`` does.
+"""Reads and writes compressed offload bundles (CCOB), versions 1 to 3, following LLVM's ``OffloadBundler.cpp``.
 
 =======  =======================================================================
 version  header, little-endian, followed by one zlib stream or zstd frame
@@ -48,15 +48,15 @@ _RLE, _RESERVED = 1, 3
 
 
 def measure_frame(payload: Data) -> int:
-    """Return the size of the zstd frame at the start; raise `zstd.ZstdError` if there isn't one.
+    """Return the size of the zstd frame at the start of ``payload``; raise `zstd.ZstdError` if there is no frame.
 
-    This function reads almost nothing of the blocks: the frame, and the data after it, may be gigabytes long.
+    This function skips the contents of the blocks, because the frame and the data after it may be gigabytes long.
     """
     magic = _integer(payload, 0, 4)
     if magic & _SKIPPABLE_MASK == _SKIPPABLE:
         return _inside(payload, _SKIPPABLE_HEADER + _integer(payload, 4, 4))
     if magic != _MAGIC:
-        msg = "it doesn't begin with a zstd frame"
+        msg = "the payload doesn't begin with a zstd frame"
         raise zstd.ZstdError(msg)
     descriptor = _integer(payload, 4, 1)
     position, is_last = 5 + _header_fields_size(descriptor), False
@@ -94,7 +94,7 @@ def _inside(payload: Data, stop: int) -> int:
 
 
 PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
-"""The errors that reading a damaged payload raises."""
+"""The errors that decompressing a damaged payload raises."""
 
 _INPUT = 1 << 14
 _SHARE_INPUT = 1 << 9
@@ -102,17 +102,17 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEADER_LIMIT = 18
 _READER_WINDOW_LOG = 31
 _WRITER_WINDOW_LOG = 27
-"""The largest window that decoders accept when they stream with default settings: 128 MiB."""
+"""The base-2 logarithm of the largest window, 128 MiB, that streaming decoders accept with default settings."""
 _LDM_HASH_RATE_LOG = 7
 """The sampling density of long-distance matching.
 
-On fat binaries, a lower density costs size, a higher density costs time.
+On fat binaries, a lower density increases the size, and a higher density increases the time.
 """
 _DECODER_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _READER_WINDOW_LOG}
 
 
 class Method(IntEnum):
-    """The compression method of a payload: the values of ``llvm::compression::Format``."""
+    """The compression method of a payload, with the values of ``llvm::compression::Format``."""
 
     ZLIB = 0
     ZSTD = 1
@@ -121,7 +121,7 @@ class Method(IntEnum):
 def iter_payload(payload: Data, method: Method, block: int) -> Generator[bytes, None, int]:
     """Decompress in blocks of at most ``block`` bytes; the return value is the number of input bytes consumed.
 
-    Raises one of `PAYLOAD_ERRORS` for data that are damaged or end early.
+    Raises one of `PAYLOAD_ERRORS` for damaged or truncated data.
     """
     return _iter_zstd(payload, block) if method is Method.ZSTD else _iter_zlib(payload, block)
 
@@ -135,7 +135,7 @@ def _iter_zstd(payload: Data, block: int) -> Generator[bytes, None, int]:
         while not decoder.eof:
             chunk = bytes(payload[position : position + _INPUT]) if decoder.needs_input else b""
             if decoder.needs_input and not chunk:
-                msg = "the compressed data end early"
+                msg = "the compressed data ends early"
                 raise EOFError(msg)
             position += len(chunk)
             if piece := decoder.decompress(chunk, max_length=block):
@@ -154,7 +154,7 @@ def _iter_zlib(payload: Data, block: int) -> Generator[bytes, None, int]:
         piece = decoder.decompress(chunk, block)
         pending = decoder.unconsumed_tail
         if not chunk and not piece:
-            msg = "the compressed data end early"
+            msg = "the compressed data ends early"
             raise EOFError(msg)
         if piece:
             yield piece
@@ -162,7 +162,7 @@ def _iter_zlib(payload: Data, block: int) -> Generator[bytes, None, int]:
 
 
 def iter_shares(payload: Data, method: Method) -> Iterator[tuple[int, int]]:
-    """Yield the raw size and the compressed size of small pieces of the output, in order.
+    """Yield the raw size and the compressed size of each small piece of the output, in order.
 
     Raises one of `PAYLOAD_ERRORS` for damaged data.
     """
@@ -185,15 +185,15 @@ def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
 
 
 def _is_end(rest: Data, method: Method) -> bool:
-    """Return whether the payload ends where ``rest`` begins, right after a frame or a stream."""
+    """Return whether the payload ends where ``rest`` begins, right after a frame or stream."""
     return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
 
 
 def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Iterator[bytes]:
     """Compress the buffers, in order, into one stream or frame, and yield it in pieces.
 
-    If the buffers contain the magic number of compressed bundles, a block ends inside it. Encoders may copy bytes
-    unchanged, and some readers find the next bundle only by its magic number.
+    Encoders may copy bytes unchanged, and some readers find the next bundle only by its magic number. So if the buffers
+    contain the magic number of a compressed bundle, this function ends a block in the middle of that number.
     """
     pieces = _cut_within_magic(piece for buffer in buffers for piece in iter_pieces(buffer))
     if method is Method.ZLIB:
@@ -209,7 +209,7 @@ def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Ite
 
 
 def _cut_within_magic(pieces: Iterable[memoryview]) -> Iterator[tuple[memoryview, bool]]:
-    """Yield the pieces, cut inside each magic number of a compressed bundle, and whether a cut follows."""
+    """Yield the pieces, cut in the middle of each magic number of a compressed bundle, and whether a cut follows."""
     before = b""
     for piece in pieces:
         both = before + bytes(piece)
@@ -239,7 +239,7 @@ def _zstd_encoder(buffers: Sequence[Data], level: int) -> zstd.ZstdCompressor:
 _COMMON = struct.Struct("<4sHH")
 _LAYOUTS = {1: struct.Struct("<I8s"), 2: struct.Struct("<II8s"), 3: struct.Struct("<QQ8s")}
 VERSION_2_LIMIT = 1 << 32
-"""Both sizes of a version 2 bundle are below this limit, in bytes: the fields have 32 bits."""
+"""The limit in bytes for both sizes in a version 2 header: the fields have 32 bits, so the sizes must be smaller."""
 _BLOCK = 1 << 20
 
 
@@ -263,7 +263,7 @@ class CompressedBundle(msgspec.Struct, frozen=True):
 
 
 def header_size(version: int) -> int:
-    """Return the size of a header of ``version`` 1, 2 or 3 in bytes."""
+    """Return the size in bytes of a version 1, 2, or 3 header."""
     return _COMMON.size + _LAYOUTS[version].size
 
 
@@ -275,9 +275,9 @@ def header_version(data: bytes) -> int | None:
 def read_compressed_bundle(data: Data, *, place: CodePlace) -> CompressedBundle:
     """Read the header at the start of ``data``, which may continue after the bundle.
 
-    The size of a version 1 bundle comes from its payload. The raw size of a version 2 bundle of 4 GiB or more doesn't
-    fit its field, so it comes from the zstd frame. Raises `DeviceCodeError` for unknown versions and methods, truncated
-    headers, and sizes past the end of ``data``.
+    A version 1 header doesn't record the total size, so the size comes from the payload. In a version 2 header, the raw
+    size of a bundle of 4 GiB or more doesn't fit, so the raw size comes from the zstd frame. Raises `DeviceCodeError`
+    for unknown versions and methods, truncated headers, and sizes past the end of ``data``.
     """
     version, method = _read_version(data, place)
     start = header_size(version)
@@ -340,10 +340,10 @@ def too_large(place: CodePlace, raw_size: int) -> DeviceCodeError:
 
 
 HIGHEST_LEVEL = 22
-"""The highest zstd level for bundles; the limit for archives is lower."""
+"""The highest zstd level for bundles; the highest level for archives is lower."""
 
 RAW_SIZE_LIMIT = 1 << 32
-"""The largest raw bundle that is held in memory, in bytes, unless the caller sets another limit."""
+"""The default limit on the size in bytes of a raw bundle that is kept in memory."""
 
 _HEAD_BLOCK = 1 << 14
 _HEAD_LIMIT = 1 << 20
@@ -357,22 +357,22 @@ class WrongHashError(DeviceCodeError):
         super().__init__(
             place,
             f"its header has the hash {stored.hex()}, but its content has {actual.hex()}",
-            remedy="The device code may be damaged. Get the file again, or use --force to accept it as it is.",
+            remedy="The device code may be damaged. Get the file again, or use --force to accept the bundle as it is.",
         )
 
 
 def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> OffloadBundle:
-    """Read the header of the plain bundle inside, decompressing only as much as that needs.
+    """Read the header of the plain bundle inside, decompressing no more than necessary.
 
-    ``data`` starts with the compressed bundle. Raises `DeviceCodeError` as `read_offload_bundle` does, and for a
-    payload that isn't zlib or zstd data.
+    ``data`` starts with the compressed bundle. Raises the same errors as `read_offload_bundle`, and `DeviceCodeError`
+    for a payload that isn't zlib or zstd data.
     """
     head = bytearray()
     problem: DeviceCodeError | None = None
     tried = 0
     for block in _iter_checked(data, bundle, place, block=_HEAD_BLOCK):
         head += block
-        if len(head) >= min(2 * tried, bundle.raw_size):  # so that each byte is read about twice
+        if len(head) >= min(2 * tried, bundle.raw_size):  # reads each byte about twice
             tried = len(head)
             try:
                 return read_offload_bundle(memoryview(bytes(head)), place=place, available=bundle.raw_size)
@@ -380,15 +380,15 @@ def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePla
                 problem = e
         if len(head) > _HEAD_LIMIT:
             break
-    raise problem or DeviceCodeError(place, "its payload is empty")
+    raise problem or DeviceCodeError(place, "the payload is empty")
 
 
 def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> Iterator[bytes]:
-    """Yield the plain bundle inside in blocks of at most 1 MiB, however large it is.
+    """Yield the plain bundle inside, of any size, in blocks of at most 1 MiB.
 
-    Raises `DeviceCodeError` if the payload is damaged or doesn't end where the header says. It has to end with its
-    input, and after ``raw_size`` bytes of output, which stops a decompression bomb. Raises `WrongHashError` after the
-    last block: the blocks before it are what the payload contains.
+    Raises `DeviceCodeError` if the payload is damaged or doesn't end where the header says. The payload must end at the
+    end of its input and after ``raw_size`` bytes of output, which stops decompression bombs. Raises `WrongHashError`
+    after the last block, so all blocks are yielded first.
     """
     md5 = hashlib.md5(usedforsecurity=False)
     for block in _iter_checked(data, bundle, place, block=_BLOCK):
@@ -428,13 +428,13 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: CodePlace, *, blo
 def decompress_bundle(
     data: Data, bundle: CompressedBundle, *, place: CodePlace, limit: int = RAW_SIZE_LIMIT
 ) -> tuple[Data, WrongHashError | None]:
-    """Return the plain bundle inside and, if its hash differs from the header's, the error to raise or report.
+    """Return the plain bundle inside, and the error to raise or report if its hash differs from the header's.
 
-    Memory grows as the payload decompresses, whatever size the header declares. Raises `DeviceCodeError` for a raw size
-    above ``limit``, and as `iter_decompressed` does.
+    Memory use grows as the payload decompresses, regardless of the size that the header declares. Raises the same
+    errors as `iter_decompressed`, and `DeviceCodeError` for a raw size above ``limit``.
     """
     require_raw_size(bundle, limit, place=place)
-    raw = bytearray()  # grows with the output: the declared size may be wrong
+    raw = bytearray()  # grows with the output, because the declared size may be wrong
     wrong_hash: WrongHashError | None = None
     try:
         for block in iter_decompressed(data, bundle, place=place):
@@ -464,10 +464,10 @@ def _digest(buffers: Iterable[Data]) -> bytes:
 
 
 def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: CodePlace) -> list[int]:
-    """Return the number of compressed bytes for each entry of ``plain``, the bundle inside.
+    """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
 
-    Entries smaller than a zstd block (128 KiB) share the bytes of their block. An entry that repeats an earlier one
-    takes almost nothing. Raises `DeviceCodeError` for a damaged payload.
+    Entries that are smaller than a zstd block (128 KiB) share their block's bytes. An entry that repeats an earlier
+    entry takes almost no space. Raises `DeviceCodeError` for a damaged payload.
     """
     sizes = [0.0] * len(plain.entries)
     begin = 0
@@ -486,7 +486,7 @@ def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, 
 def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
     """Return the bytes that `write_compressed_bundle` writes.
 
-    If they contain the magic number again, try a nearby level.
+    If the bytes contain the magic number a second time, try a nearby level.
     """
     buffers, written = list(raw), [b""]
     for tried in (level, *(other for other in (level + 1, level - 1, level + 2) if 1 <= other <= HIGHEST_LEVEL)):
@@ -499,10 +499,10 @@ def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Me
 
 
 def find_inner_magic(bundle: bytes | Data) -> int | None:
-    """Return the offset at which a compressed bundle contains its magic number again, or `None` if it doesn't.
+    """Return the offset of a second magic number inside a compressed bundle, or `None` if there is no second one.
 
-    Some readers find the next bundle by its magic number instead of the end of this one. They take such an offset for
-    another bundle.
+    Some readers find the next bundle by its magic number instead of by the end of this bundle. Such readers mistake the
+    offset for the start of another bundle.
     """
     before, start = b"", 0
     for piece in iter_pieces(memoryview(bundle) if isinstance(bundle, bytes) else bundle):
@@ -520,10 +520,10 @@ def write_compressed_bundle(
 ) -> None:
     """Write a plain bundle, given as a sequence of buffers, as a version 2 or 3 CCOB at the position of ``file``.
 
-    The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on. So identical code for many
-    targets costs almost nothing. Memory holds the window, and a few megabytes of input and output. Raises `ValueError`,
-    before writing anything, for 4 GiB or more in version 2: `rocwheel.binary.bundles.storage.choose_version` returns
-    the version that can hold the bundle.
+    The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on. So code that is identical for
+    many targets costs almost nothing. Memory holds the window, and a few megabytes of input and output. Raises
+    `ValueError`, before writing anything, if the bundle has 4 GiB or more and the version is 2. To choose the version,
+    call `rocwheel.binary.bundles.storage.choose_version`.
     """
     buffers = list(raw)
     raw_size = sum(len(buffer) for buffer in buffers)

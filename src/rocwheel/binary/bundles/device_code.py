@@ -1,9 +1,9 @@
-"""Finds device code in files of any kind, and recognizes the kind by the bytes, not by the name.
+"""Finds device code in files of any kind. A file's bytes, not its name, determine the kind.
 
-The files are fat binaries, files of bundles, standalone code objects, object files that aren't linked yet, and static
-libraries.
+The files can be fat binaries, files of bundles, standalone code objects, object files that aren't linked yet, and
+static libraries.
 
-A static library is an ``ar`` archive. Long member names are in a separate table, or before the bytes of the member
+A static library is an ``ar`` archive. Long member names are in a separate table, or before the member's bytes
 (``#1/12``: the first twelve bytes). See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
 
 The new offload driver stores the images of an object file as offload binaries in ``.llvm.offloading``. They are
@@ -20,7 +20,8 @@ entry    u16 image kind, u16 offload kind, u32 flags, u64 offset of the strings,
 string   u64 offset of the key, u64 offset of the value, and in version 2 u64 size of the value
 =======  ===================================================================================================
 
-The old driver makes a section for each image, named ``__CLANG_OFFLOAD_BUNDLE__`` plus the bundle entry ID. Images for
+The old driver creates a section for each image. The section's name is ``__CLANG_OFFLOAD_BUNDLE__`` plus the bundle
+entry ID. Images for
 other languages, such as SYCL, and for other vendors' GPUs have other IDs, such as ``sycl-spir64-unknown-unknown``.
 """
 
@@ -58,31 +59,31 @@ if TYPE_CHECKING:
 
 
 AR_HEADER_SIZE: Final = 60
-"""The size of a member's header in bytes: name 16, times and IDs 32, size 10, end 2."""
+"""The size in bytes of a member's header: name 16, times and IDs 32, size 10, end marker 2."""
 _LONGEST_NAME = 4096
-"""In bytes; no path is longer. In a damaged archive, many members may share one long name."""
+"""The longest name in bytes; paths can't be longer. In a damaged archive, many members may share one long name."""
 _DEEPEST = 8
-"""How many archives may be nested; an archive for a linker contains no other."""
+"""How deeply archives may be nested. An archive for a linker contains no other archives."""
 _HEADER_END = b"`\n"
 _ODD_NUMBER = re.compile(rb"/(?:[\s+-]+[0-9_]+|[0-9]+_[0-9_]+)/?")
-"""A name that GNU ar reads as the number of another name, and that LLVM treats as damage."""
+"""A name that GNU ar reads as the number of another name, and that LLVM reports as damage."""
 _NAME_BEFORE = b"#1/"
 
 
 class ArHeader(msgspec.Struct, frozen=True):
-    """The header of a member: its name as stored, without trailing blanks, and its size in bytes."""
+    """A member's header: its name as stored, without trailing blanks, and its size in bytes."""
 
     name: bytes
     size: int
 
     @property
     def padded_size(self) -> int:
-        """The number of bytes up to the next header, which begins at an even offset."""
+        """The number of bytes up to the next header, which starts at an even offset."""
         return self.size + self.size % 2
 
 
 def parse_ar_header(header: bytes) -> ArHeader | None:
-    """Parse the header of a member; return `None` if the bytes aren't a complete header."""
+    """Parse a member's header; return `None` if the bytes aren't a complete header."""
     size = header[48:58].strip()
     if header[58:] != _HEADER_END or not size.isdigit():
         return None
@@ -110,7 +111,7 @@ class ArPart(msgspec.Struct, frozen=True):
     def index_width(self) -> int | None:
         """The size in bytes of each big-endian number in a symbol index, or `None` for any other part.
 
-        An index begins with the number of symbols. Then it has, for each symbol, the offset of its member's header.
+        An index starts with the number of symbols. Then, for each symbol, it has the offset of the member's header.
         """
         return {b"/": 4, b"/SYM64/": 8}.get(self.name)
 
@@ -118,7 +119,8 @@ class ArPart(msgspec.Struct, frozen=True):
 def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
     """Yield every part of the archive ``data``, including its symbol table and its name table.
 
-    Raises `DeviceCodeError` for damaged headers, truncated members and headers, and names that don't fit in the member.
+    Raises `DeviceCodeError` for damaged headers, truncated members and headers, and names that are longer than their
+    member.
     """
     position, names = len(AR_MAGIC), b""
     while position + AR_HEADER_SIZE <= len(data):
@@ -133,7 +135,7 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
                 f"the member {label!r} of {count(header.size, 'byte')}, of which only {len(data) - start} are present"
             )
             raise DeviceCodeError(
-                CodePlace(name, position), found, expected="a complete archive", remedy="Build it again."
+                CodePlace(name, position), found, expected="a complete archive", remedy="Rebuild the file."
             )
         names = bytes(data[start : start + header.size]) if header.name == b"//" else names
         part_name, used = _name_before(data, position, header, name)
@@ -141,13 +143,15 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
         position = start + header.padded_size
     if rest := bytes(data[position:]).strip(b"\n"):
         found = f"{count(len(rest), 'byte')} where an archive member should start"
-        raise DeviceCodeError(CodePlace(name, position), found, expected="a complete archive", remedy="Build it again.")
+        raise DeviceCodeError(
+            CodePlace(name, position), found, expected="a complete archive", remedy="Rebuild the file."
+        )
 
 
 def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:
-    """Return the name of a part, and how many bytes after the header the name takes, as BSD and Darwin store it.
+    """Return a part's name, and how many bytes the name takes after the header. BSD and Darwin store names there.
 
-    Zeros after such a name align the data that follow.
+    Zeros after such a name align the data that follows.
     """
     length = header.name.removeprefix(_NAME_BEFORE)
     if length == header.name or not length.isdigit():
@@ -164,8 +168,9 @@ def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tupl
 def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMember]:
     """Yield the members of the archive ``data``, without its symbol table and name table.
 
-    ``depth`` is the number of archives around this one. Raises `DeviceCodeError` as `iter_ar_parts` does, for names
-    longer than 4096 bytes, for name numbers that aren't digits, and for archives that are nested too deeply.
+    ``depth`` is the number of archives around this one. Raises the same errors as `iter_ar_parts`. Also raises
+    `DeviceCodeError` for names longer than 4096 bytes, for name numbers that aren't digits, and for archives that are
+    nested too deeply.
     """
     if depth > _DEEPEST:
         found = f"an archive inside {depth} other archives"
@@ -183,13 +188,13 @@ def iter_ar_members(data: Data, *, name: str, depth: int = 0) -> Iterator[ArMemb
 def _member_name(text: bytes, names: bytes, place: CodePlace) -> str:
     if text.startswith(b"/") and text[1:].isdigit():
         start = int(text[1:])
-        # Microsoft's tools end names with a NUL byte, others with a slash and a newline.
+        # Microsoft's tools end names with a NUL byte, other tools with a slash and a newline.
         text, _, rest = names[start : start + _LONGEST_NAME + 1].replace(b"\0", b"\n").partition(b"\n")
         if not rest and len(text) > _LONGEST_NAME:
             raise DeviceCodeError(place, f"a name of more than {_LONGEST_NAME} bytes", expected="a file name")
     elif _ODD_NUMBER.fullmatch(text):
         found = f"a member with the name {text.decode()!r}"
-        raise DeviceCodeError(place, found, expected="a slash and digits, such as '/0'", remedy="Build it again.")
+        raise DeviceCodeError(place, found, expected="a slash and digits, such as '/0'", remedy="Rebuild the file.")
     return text.removesuffix(b"/").decode("utf-8", "backslashreplace")
 
 
@@ -211,9 +216,9 @@ class OffloadImage(msgspec.Struct, frozen=True):
     kind: str
     triple: str
     arch: str
-    """The processor as spelled, possibly another vendor's, such as ``sm_80``.
+    """The processor as spelled, which may be another vendor's, such as ``sm_80``.
 
-    The architecture if there is no processor.
+    If the image has no processor, this is the architecture.
     """
     target: TargetId | None
     offset: int
@@ -221,7 +226,7 @@ class OffloadImage(msgspec.Struct, frozen=True):
 
 
 def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
-    """Return every image in the object file ``data``, 64-bit ELF or Windows COFF, or an empty tuple for any other file.
+    """Return every image in the object file ``data``, or an empty tuple if it isn't 64-bit ELF or Windows COFF.
 
     Raises `ElfError` and `PeError` for damaged files, and `DeviceCodeError` for damaged offload binaries.
     """
@@ -325,13 +330,13 @@ class DeviceCode(msgspec.Struct, frozen=True):
     code_object: CodeObject | None = None
 
     def view(self, data: Data) -> Data:
-        """Return the bytes that contain the bundles, out of all bytes of the file."""
+        """Return the bytes that contain the bundles, as a part of ``data``, the whole file."""
         return data[self.section[0] : sum(self.section)]
 
     def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
         """Yield the bundles; a standalone code object has no bundles.
 
-        Each ``start`` counts from the beginning of `view`.
+        Each bundle's ``start`` counts from the beginning of `view`.
 
         Raises `DeviceCodeError` for damaged bundles and, if ``strict``, for wrappers that don't point to a bundle.
         """
@@ -343,7 +348,7 @@ class DeviceCode(msgspec.Struct, frozen=True):
 
 
 def read_device_code(data: Data, *, name: str) -> DeviceCode | None:
-    """Return the device code in the bytes of the file ``name``, or `None` if there is no device code.
+    """Return the device code in ``data``, the bytes of the file ``name``, or `None` if there is no device code.
 
     Raises `InputError` (`ElfError`, `DeviceCodeError`) for damaged files.
     """
@@ -361,8 +366,8 @@ def read_device_code(data: Data, *, name: str) -> DeviceCode | None:
 class CodeSource(msgspec.Struct, frozen=True):
     """A bundle and the bytes that contain it.
 
-    Other code is represented as a plain bundle whose entries are where the code is. Such code is a standalone code
-    object, or the images of an object file that isn't linked yet.
+    A standalone code object, and the images of an object file that isn't linked yet, are represented as a plain bundle.
+    The entries of that bundle give the location of the code.
     """
 
     view: Data
@@ -372,14 +377,14 @@ class CodeSource(msgspec.Struct, frozen=True):
 def iter_code_sources(data: Data, *, name: str) -> Iterator[CodeSource]:
     """Yield every source of code for AMD GPUs in the file ``name``, in file order.
 
-    Object files contribute the images of both offload drivers; archives contribute the images of every member. Only the
-    head of a compressed bundle is decompressed. Raises `InputError` for damaged files.
+    From object files, yield the images of both offload drivers; from archives, yield the images of every member. For a
+    compressed bundle, decompress only the beginning. Raises `InputError` for damaged files.
     """
     return _iter_code_sources(data, name, 0)
 
 
 def _iter_code_sources(data: Data, name: str, depth: int) -> Iterator[CodeSource]:
-    """Yield as `iter_code_sources` does, from a file inside ``depth`` archives."""
+    """Yield the sources of code in a file that is inside ``depth`` nested archives."""
     if is_ar_archive(data):
         for member in iter_ar_members(data, name=name, depth=depth):
             content = data[member.offset : member.offset + member.size]
@@ -412,9 +417,9 @@ def _image_entries(data: Data, name: str) -> tuple[BundleEntry, ...]:
 
 
 def device_targets(data: Data, *, name: str) -> tuple[TargetId, ...]:
-    """Return every target that the file ``name`` has code for, each once, in order of appearance.
+    """Return every target that the file ``name`` has code for, without duplicates, in order of appearance.
 
-    Raises `InputError` as `iter_code_sources` does.
+    Raises the same errors as `iter_code_sources`.
     """
     sources = iter_code_sources(data, name=name)
     return tuple(dict.fromkeys(target for source in sources for target in source.bundle.targets))

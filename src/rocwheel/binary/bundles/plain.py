@@ -32,18 +32,22 @@ if TYPE_CHECKING:
 
 
 RUNTIME_HEADER_LIMIT = 4096
-"""The runtime passes this many bytes of a plain bundle to the target lookup, so all IDs must be within them."""
+"""The number of bytes of a plain bundle that the runtime passes to the target lookup, so all IDs must be within them.
+"""
 
 HEADER_LAYOUT = struct.Struct("<24sQ")
 ENTRY_LAYOUT = struct.Struct("<QQQ")
 _ID_LIMIT = 4096
 _ENTRY_LIMIT = 1024
-"""The most entries of one bundle; compilers write a few dozen. Far more entries compress to a few hundred bytes."""
+"""The maximum number of entries in a bundle.
+
+Compilers write a few dozen entries. Far more entries can compress to a few hundred bytes.
+"""
 _TRIPLE_DASHES = 4
 
 
 class BundleEntry(msgspec.Struct, frozen=True):
-    """One entry: its ID, parsed and as spelled, and its payload's range, which counts from the start of the bundle."""
+    """One entry: its ID, parsed and as spelled, and the range of its payload, relative to the start of the bundle."""
 
     id: BundleEntryId
     spelling: str
@@ -57,12 +61,12 @@ class BundleEntry(msgspec.Struct, frozen=True):
 
     @property
     def stop(self) -> int:
-        """The end of the payload, counted from the start of the bundle."""
+        """The end of the payload, relative to the start of the bundle."""
         return self.offset + self.size
 
 
 class OffloadBundle(msgspec.Struct, frozen=True):
-    """The header of a plain bundle: its entries in file order; all sizes are in bytes."""
+    """The header of a plain bundle, with its entries in file order; all sizes are in bytes."""
 
     entries: tuple[BundleEntry, ...]
     header_size: int
@@ -79,11 +83,11 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
     @property
     def short_host(self) -> str | None:
-        """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``, or `None` if there isn't one.
+        """The host entry as spelled by clang 16 and earlier, ``host-x86_64-unknown-linux``, or `None` if absent.
 
-        In LLVM 21 and later, some readers reject the whole bundle when they find this entry: clang-offload-bundler, and
-        comgr when it unbundles compressed bundles. The lookup in plain bundles, which the runtime uses, accepts this
-        entry.
+        In LLVM 21 and later, two readers reject the whole bundle when they find this entry. These readers are
+        clang-offload-bundler, and comgr when it unbundles compressed bundles. The runtime's lookup in plain bundles
+        accepts this entry.
         """
         return next((entry.spelling for entry in self.entries if is_short_host(entry.spelling)), None)
 
@@ -99,12 +103,12 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return tuple(entry.target for entry in self.entries if entry.target is not None)
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return the problems that readers disagree about or refuse, although the layout is valid."""
+        """Return the problems of a bundle with a valid layout: those that some or all readers refuse."""
         problems = []
         if not self.entries:
-            problems.append("it has no entries")
+            problems.append("the bundle has no entries")
         elif not self.device_entries:
-            problems.append("it has no device code")
+            problems.append("the bundle has no device code")
         problems += [f"the entry {spelling!r} occurs more than once" for spelling in self.repeated]
         problems += [f"the entry {e.spelling!r} is empty" for e in self.device_entries if e.size == 0]
         problems += self._target_problems()
@@ -119,13 +123,13 @@ class OffloadBundle(msgspec.Struct, frozen=True):
             yield f"the targets {one} and {other} are ambiguous: one sets features that the other leaves open"
         for entry in self.device_entries:
             if entry.target and (reason := find_illegal(entry.target)):
-                yield f"the entry {entry.spelling!r} is not for a valid target: {reason}"
+                yield f"the entry {entry.spelling!r} isn't for a valid target: {reason}"
 
 
 def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
     """Yield the pairs of targets that LLVM's bundler refuses.
 
-    It compares each target with the first of the same processor.
+    The bundler compares each target with the first target that has the same processor.
     """
     first: dict[str, TargetId] = {}
     for target in targets:
@@ -191,20 +195,20 @@ def _check_layout(bundle: OffloadBundle, place: CodePlace, available: int) -> No
 
 
 def is_short_host(spelling: str) -> bool:
-    """Return whether a host entry has the spelling of clang 16 and earlier (`OffloadBundle.short_host`)."""
+    """Return whether a host entry is spelled as in clang 16 and earlier (`OffloadBundle.short_host`)."""
     return spelling.startswith("host-") and spelling.count("-") < _TRIPLE_DASHES
 
 
 HOST_ENTRY = "host-x86_64-unknown-linux--"
-"""The empty host entry, as clang 17 to 19 spell it; all bundlers since LLVM 15 read this spelling."""
+"""The empty host entry, spelled as in clang 17 to 19; all bundlers since LLVM 15 read this spelling."""
 CODE_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
-"""The beginning of the ID of an entry with code for HIP; the target follows."""
+"""The start of an entry ID for HIP code; the target follows."""
 BUNDLE_ALIGNMENT = 4096
-"""The alignment of payloads in a bundle; the runtime maps code objects in place, so each starts on a page."""
+"""The alignment of payloads in a bundle: the runtime maps code objects in place, so each payload starts on a page."""
 
 
 class BundlePart(msgspec.Struct, frozen=True):
-    """A part of a bundle: the spelling of an entry ID, and the payload as any number of buffers."""
+    """A part of a bundle: the spelling of an entry ID, and the payload as a sequence of buffers."""
 
     spelling: str
     payload: tuple[Data, ...] = ()
@@ -224,7 +228,7 @@ class BundlePart(msgspec.Struct, frozen=True):
 
 
 def spell_host(spelling: str) -> str:
-    """Return the ID of an entry, with a short host entry (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
+    """Return the entry ID, with a short host entry (`OffloadBundle.short_host`) spelled as in clang 17 to 19.
 
     The bundlers of LLVM 15 to 22 read that spelling.
     """
@@ -232,7 +236,7 @@ def spell_host(spelling: str) -> str:
 
 
 def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
-    """Return ``parts`` with host entries spelled as `spell_host` does, or the same tuple if nothing changes."""
+    """Return ``parts`` with host entries as `spell_host` spells them, or the same tuple if nothing changes."""
     if not any(is_short_host(part.spelling) for part in parts):
         return parts
     return tuple(BundlePart(spell_host(part.spelling), part.payload) for part in parts)
@@ -241,7 +245,7 @@ def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
 def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[Data]:
     """Yield the bytes of a plain bundle as a sequence of buffers, without copying the payloads.
 
-    The order of ``parts`` stays, because readers use the first entry that fits.
+    The order of ``parts`` is kept, because readers use the first entry that fits.
     """
     header, offsets = lay_out_bundle([(part.spelling, part.size) for part in parts], alignment=alignment)
     yield memoryview(header)
@@ -251,7 +255,7 @@ def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE
             yield memoryview(bytes(offset - end))
             yield from part.payload
             end = offset + part.size
-    # LLVM's reader stops at an entry that lies past the end, even if the entry is empty.
+    # LLVM's reader stops at an entry that starts past the end, even if the entry is empty.
     if (last := max(offsets, default=0)) > end:
         yield memoryview(bytes(last - end))
 
@@ -259,10 +263,10 @@ def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE
 def lay_out_bundle(
     entries: Sequence[tuple[str, int]], *, alignment: int = BUNDLE_ALIGNMENT
 ) -> tuple[bytes, tuple[int, ...]]:
-    """Return the header of a plain bundle with these entries, and the offset of each payload in the bundle.
+    """Return the header of a plain bundle with these entries, and each payload's offset in the bundle.
 
-    An entry is the spelling of its ID and its size in bytes. LLVM's reader expects the bundle to reach at least the
-    start of the last payload, even if that payload is empty.
+    An entry is a pair: the spelling of its ID and its size in bytes. LLVM's reader expects the bundle to reach at least
+    the start of the last payload, even if that payload is empty.
     """
     ids = [spelling.encode("ascii") for spelling, _ in entries]
     end = HEADER_LAYOUT.size + sum(ENTRY_LAYOUT.size + len(entry_id) for entry_id in ids)

@@ -1,4 +1,4 @@
-"""Knows which device code each release of ROCm's HIP runtime reads, from ``runtimes.toml``.
+"""Reads ``runtimes.toml``, which lists the device code that each release of ROCm's HIP runtime reads.
 
 The table lists the kinds of bundle entries, the versions of compressed bundles and code objects, generic targets, and
 kpack archives. It also lists the runtimes that libraries need by name, and the packages with a faulty runtime.
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 class Generics(str, Enum):
-    """Which code for a generic target that covers a GPU a release finds."""
+    """Which code for generic targets a release uses, if the generic target covers the GPU."""
 
     NONE = "none"
     ANY = "any"
     SAME_FEATURES = "same-features"
-    """Code for a generic target that has every feature of the GPU."""
+    """Only code for a generic target that has every feature of the GPU."""
 
 
 class Archives(str, Enum):
-    """Which code in kpack archives a release finds."""
+    """Which code in kpack archives a release uses."""
 
     NONE = "none"
     FIRST = "first"
-    """The release stops at the first archive that lists a target, and gives all GPUs the code for one of them."""
+    """Only code in the first archive that lists one of the targets; all GPUs get the code for that target."""
     ALL = "all"
 
 
 class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the ROCm releases from ``since`` to ``last`` read; ``last`` is empty for the current range."""
+    """The device code that ROCm releases from ``since`` to ``last`` read; ``last`` is empty for the current range."""
 
     since: str
     kinds: tuple[str, ...]
@@ -54,14 +54,14 @@ class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A HIP runtime that libraries need by SONAME, with its first and last ROCm release.
 
-    ``last`` is empty if it is current.
+    For the current runtime, ``last`` is empty.
     """
 
     soname: str
     first: str
     last: str = ""
     dll: str = ""
-    """The name of the DLL on Windows, or empty if there was no Windows release."""
+    """The name of the DLL on Windows, or an empty string if there was no Windows release."""
 
     def reads(self, version: int) -> bool:
         """Return whether any release of this runtime reads compressed bundles of ``version``."""
@@ -74,7 +74,7 @@ class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuntimeBuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Packages whose runtime reads compressed bundles that AMD's runtime of the same release doesn't read."""
+    """Packages whose runtime reads compressed bundles that AMD's own build of the same release doesn't read."""
 
     packages: str
     compressed: tuple[int, ...]
@@ -82,7 +82,7 @@ class RuntimeBuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An error of packaged runtimes in handling valid files, and the HIP releases of those packages."""
+    """A fault of packaged runtimes when they load valid files, and the HIP releases of those packages."""
 
     packages: str
     first: str
@@ -116,7 +116,7 @@ def releases() -> tuple[HipRelease, ...]:
 def release_of(rocm: str, *, source: str = "ROCm version") -> HipRelease:
     """Return the row for a ROCm release.
 
-    Raises `InputError` from ``source`` if it is invalid or older than the table.
+    Raises `InputError` from ``source`` if the release is invalid or older than the table.
     """
     version, oldest = parse_rocm(rocm, source=source), releases()[0].since
     rows = [row for row in releases() if Version(row.since) <= version]
@@ -126,13 +126,13 @@ def release_of(rocm: str, *, source: str = "ROCm version") -> HipRelease:
 
 
 def known_release(rocm: str) -> str:
-    """Return the newest known release up to ``rocm``, as two numbers, or an empty string if all are later."""
+    """Return the newest known release up to ``rocm``, as ``major.minor``, or an empty string if all are later."""
     asked = series_of(rocm)
     return ".".join(map(str, max((min(asked, last) for first, last in _known_spans() if first <= asked), default=())))
 
 
 def next_release(rocm: str) -> str:
-    """Return the first known release after ``rocm``, as two numbers, or an empty string if there isn't one."""
+    """Return the first known release after ``rocm``, as ``major.minor``, or an empty string if none is later."""
     major, minor = asked = series_of(rocm)
     later = (max(first, (major, minor + 1)) for first, last in _known_spans() if last > asked)
     return ".".join(map(str, min(later, default=())))
@@ -145,13 +145,13 @@ def _known_spans() -> list[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def series_of(rocm: str) -> tuple[int, int]:
-    """Return the first two numbers of a release."""
+    """Return the major and minor number of a release."""
     major, minor, *_ = (*parse_rocm(rocm).release, 0)
     return major, minor
 
 
 def last_stopping_release() -> str:
-    """Return the last release that stops at the first archive that lists a target."""
+    """Return the last release that stops at the first archive that lists one of the GPUs' targets."""
     return next(row.last for row in reversed(releases()) if row.archives is Archives.FIRST)
 
 
@@ -161,20 +161,20 @@ def first_with_archives() -> str:
 
 
 def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
-    """Return the HIP runtime among the SONAMEs or DLLs that a library needs, or `None` if there is no known one."""
+    """Return the HIP runtime among the SONAMEs or DLLs that a library needs, or `None` if it needs no known runtime."""
     names = {name.lower() for name in needed if name}
     return next((runtime for runtime in _table().runtime if {runtime.soname, runtime.dll} & names), None)
 
 
 def find_faults(first: str = "", last: str = "") -> tuple[RuntimeFault, ...]:
-    """Return the faults of packages with a HIP release from ``first`` to ``last``; an empty end is open."""
+    """Return the faults of packages with a HIP release from ``first`` to ``last``; an empty string sets no bound."""
     return tuple(fault for fault in _table().fault if _overlap(first or "0", last, fault.first, fault.last))
 
 
 def _overlap(first: str, last: str, other_first: str, other_last: str) -> bool:
-    """Return whether two ranges of releases overlap; a range with an empty last release is open at the end.
+    """Return whether two ranges of releases overlap; a range whose last release is empty has no end.
 
-    A last release of two numbers, such as 6.4, includes every release that begins with it.
+    A last release of two numbers, such as 6.4, includes every release that begins with these numbers.
     """
     return _starts_within(first, other_last) and _starts_within(other_first, last)
 
@@ -184,26 +184,26 @@ def _starts_within(first: str, last: str) -> bool:
 
 
 def first_reader(version: int) -> str:
-    """Return the first ROCm release that loads bundles of header ``version``, or an empty string if none does."""
+    """Return the first ROCm release that loads bundles with header ``version``, or an empty string if none does."""
     return next((row.since for row in releases() if version in row.compressed), "")
 
 
 def other_readers(version: int) -> str:
-    """Return the packages of earlier releases that also load bundles of header ``version``, or an empty string."""
+    """Return the packages of earlier releases that also load bundles with header ``version``, or an empty string."""
     return ", ".join(build.packages for build in _table().build if version in build.compressed)
 
 
 def is_read_by(version: int, rocm: str) -> bool:
-    """Return whether ROCm ``rocm`` and later read header ``version``.
+    """Return whether ROCm ``rocm`` and later read bundles with header ``version``.
 
-    If ``rocm`` is empty, whether any release does.
+    If ``rocm`` is empty, return whether any release reads them.
     """
     since = first_reader(version)
     return bool(since) and (not rocm or parse_rocm(rocm) >= Version(since))
 
 
 def parse_rocm(text: str, *, source: str = "ROCm version") -> Version:
-    """Parse the version of a ROCm release; raise `InputError` from ``source`` for any other text."""
+    """Parse a ROCm release's version; raise `InputError` from ``source`` for any other text."""
     try:
         return Version(text)
     except ValueError as e:

@@ -1,4 +1,4 @@
-"""Reads sequences of bundles, plain or compressed, as linkers put them into ``.hip_fatbin``."""
+"""Reads sequences of plain or compressed bundles, which linkers put into ``.hip_fatbin``."""
 
 from __future__ import annotations
 
@@ -36,17 +36,20 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 _ZEROS = bytes(_BLOCK)
 _PADDING_LIMIT = 8192
-"""Linkers pad bundles to 4096 bytes. A longer run of zeros comes from editing and may be skipped at once."""
+"""The longest run of zeros that isn't skipped in one step.
+
+Linkers pad bundles to 4096 bytes, so a longer run is the result of editing.
+"""
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """A bundle, plain or compressed; ``start`` and ``size`` are its range in the surrounding data, in bytes."""
+    """A bundle, plain or compressed; ``start`` and ``size`` give its range in the surrounding data, in bytes."""
 
     place: CodePlace
     start: int
     size: int
     plain: OffloadBundle
-    """The header of the bundle, or of the plain bundle inside if it is compressed."""
+    """The header of the plain bundle: of the bundle itself or, if it is compressed, of the bundle inside."""
     compressed: CompressedBundle | None = None
 
     @property
@@ -65,13 +68,15 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.plain.targets
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return the problems that readers disagree about or refuse, each with its place."""
+        """Return the problems that some or all readers refuse, each with its position."""
         problems = list(self.plain.find_problems())
         if self.compressed and not first_reader(self.compressed.version):
-            problems.append("it has compression version 1, which the runtime mistakes for a later version and refuses")
+            problems.append(
+                "the bundle has compression version 1, which the runtime mistakes for a later version and refuses"
+            )
         if self.compressed and self.compressed.raw_size != self.plain.size:
             sizes = f"{count(self.compressed.raw_size, 'byte')}, but its entries end after {self.plain.size}"
-            problems.append(f"its header says that it decompresses to {sizes}")
+            problems.append(f"the header says that the bundle decompresses to {sizes}")
         if self.compressed and self.plain.short_host:
             problems.append(f"LLVM 21 and later refuse the entry {self.plain.short_host!r} in a compressed bundle")
         return tuple(f"{self.place}: {problem}" for problem in problems)
@@ -99,7 +104,7 @@ def read_bundle(data: Data, start: int, *, place: CodePlace) -> Bundle:
 def _no_bundle(rest: Data, place: CodePlace, previous: Bundle | None = None) -> DeviceCodeError:
     """Return the error for bytes that don't start a bundle.
 
-    They may belong to ``previous``, whose header has another size.
+    The bytes may belong to ``previous`` if the size in its header is wrong.
     """
     remedy = ""
     if previous and previous.compressed and previous.compressed.version > 1:
@@ -117,8 +122,8 @@ def iter_bundles(data: Data, *, name: str, base: int = 0, starts: Sequence[int] 
     """Yield every bundle in ``data``, skipping the zeros between bundles.
 
     ``base`` is the offset of ``data`` in the file ``name``, for messages. ``starts`` are known starts of bundles, in
-    ascending order. After long padding, the search continues at the next of them, so it doesn't read gigabytes of
-    zeros. Raises `DeviceCodeError` as `read_bundle` does.
+    ascending order. After long padding, the search continues at the next known start, so it doesn't read gigabytes of
+    zeros. Raises the same errors as `read_bundle`.
     """
     bundle: Bundle | None = None
     number = 0
@@ -157,10 +162,10 @@ def _skip_zeros(data: Data, position: int, stop: int) -> int:
 
 
 def iter_entries(data: Data, bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[BundleEntry, Data]]:
-    """Yield the payloads of ``entries`` piece by piece, each with its entry, in one pass over the bundle.
+    """Yield the payloads of ``entries`` in pieces, each piece with its entry, in one pass over the bundle.
 
-    ``data`` are the bytes that contain ``bundle``. A compressed bundle is decompressed block by block, and only one
-    block is kept. Raises `DeviceCodeError` for a damaged payload.
+    ``data`` contains ``bundle``. A compressed bundle is decompressed block by block, and only one block is kept in
+    memory. Raises `DeviceCodeError` for a damaged payload.
     """
     if bundle.compressed is None:
         for entry in entries:
@@ -176,6 +181,6 @@ def iter_entries(data: Data, bundle: Bundle, entries: Sequence[BundleEntry]) -> 
 
 
 def iter_entry(data: Data, bundle: Bundle, entry: BundleEntry) -> Iterator[Data]:
-    """Yield the payload of one entry, as `iter_entries` does."""
+    """Yield the payload of one entry in pieces."""
     for _, piece in iter_entries(data, bundle, [entry]):
         yield piece

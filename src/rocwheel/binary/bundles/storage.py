@@ -1,6 +1,6 @@
-"""Stores an edited bundle in its old place, plain or compressed, in a version that runtimes read.
+"""Stores an edited bundle in place of the old one, plain or compressed, in a version that runtimes read.
 
-Zeros fill the space that the bundle no longer needs.
+Zeros fill the rest of the old bundle's space.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ logger = logging.getLogger(__name__)
 
 
 class _Strength(NamedTuple):
-    """A stronger zstd level, and what to expect of it, measured on ROCm device code."""
+    """A stronger zstd level and its expected results, measured with ROCm device code."""
 
     level: int
     speed: float
-    """How many megabytes of code one core compresses per second."""
+    """The number of megabytes of code that one core compresses per second."""
     gain: float
-    """The best size reduction factor for code compressed with a level below the previous one."""
+    """The largest factor by which this level shrinks code that was compressed at a level below the previous one."""
     step: float
-    """The best size reduction factor for code compressed with the previous level, or one above it."""
+    """The largest factor by which this level shrinks code that was compressed at the previous level or above it."""
 
 
 _STRONGER = (
@@ -55,32 +55,34 @@ _STRONGER = (
     _Strength(HIGHEST_LEVEL, 3, 2.16, 1.08),
 )
 _MUCH = 16 << 20
-"""From this much code on, in bytes, a level that can't succeed isn't tried."""
+"""The amount of code in bytes from which levels that can't succeed are skipped."""
 _LONG = 5
-"""From this many seconds on, the time of a stronger level is announced."""
+"""The time in seconds from which compression at a stronger level is announced."""
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
-    """How edited bundles are stored; raises `InputError` if ``rocm`` isn't a version."""
+    """Settings for storing edited bundles; raises `InputError` if ``rocm`` isn't a version."""
 
     compress: bool = False
-    """Whether plain bundles are compressed; compressed bundles stay compressed."""
+    """Whether to compress plain bundles; compressed bundles stay compressed."""
     version: int | None = None
-    """The required header version; by default, the version that the most ROCm releases read."""
+    """The required header version, or `None` for the version that the most ROCm releases read."""
     rocm: str = ""
-    """The oldest ROCm release that must read the result; if empty, any release that reads compressed bundles."""
+    """The oldest ROCm release that must read the result, or an empty string for any release that reads compressed
+    bundles.
+    """
     level: int = DEVICE_CODE_LEVEL
-    """The zstd level. If a bundle outgrows its place, higher levels are tried."""
+    """The zstd level. If a bundle doesn't fit, higher levels are tried."""
     archive_level: int | None = None
-    """The zstd level of kpack archives; if `None`, compressed code in them stays as it is."""
+    """The zstd level for kpack archives, or `None` to keep their compressed code unchanged."""
     recompress: bool = False
-    """Whether compressed bundles are compressed again with ``level`` if that makes them smaller."""
+    """Whether to compress compressed bundles again at ``level`` if that makes them smaller."""
     limit: int = RAW_SIZE_LIMIT
-    """The most decompressed code to hold in memory at a time, in bytes, regardless of the number of workers."""
+    """The maximum size in bytes of decompressed code in memory at one time, regardless of the number of workers."""
     check: bool = False
-    """Whether unchanged compressed bundles of up to ``limit`` bytes are read completely to find damage."""
+    """Whether to read unchanged compressed bundles of up to ``limit`` bytes completely, to find damage."""
     accept_wrong_hash: bool = False
-    """Whether a bundle with a wrong hash is accepted with a logged warning, instead of refused."""
+    """Whether to accept a bundle with a wrong hash and log a warning, instead of refusing it."""
 
     def __post_init__(self) -> None:
         if self.rocm:
@@ -94,7 +96,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleSlot(msgspec.Struct, frozen=True):
-    """A bundle and its available place, which ends at ``stop``, or has no end if ``stop`` is `None`."""
+    """A bundle and the space available for it, which ends at ``stop``, or has no end if ``stop`` is `None`."""
 
     bundle: Bundle
     stop: int | None
@@ -113,16 +115,16 @@ class BundleChange(msgspec.Struct, frozen=True):
         return header_version(bytes(self.replacements[0].data[:8]))
 
     def placed(self, start: int) -> tuple[Replacement, ...]:
-        """Return the replacements that put the new bundle at ``start`` instead, without the zeros after it."""
+        """Return the replacements that put the new bundle at ``start`` instead, without the zeros after the bundle."""
         by = start - self.replacements[0].start
         written = (change for change in self.replacements if len(change.data))
         return tuple(Replacement.of(change.start + by, change.data) for change in written)
 
 
 def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | None:
-    """Return the next level to try if ``level`` compresses ``raw_size`` bytes of code to ``size``, over ``room``.
+    """Return the next level to try if ``level`` shrinks ``raw_size`` bytes of code to ``size``, more than ``room``.
 
-    Returns `None` if no level is left. For a large amount of code, levels that can't gain enough are skipped.
+    Returns `None` if no level is left. For a large amount of code, skips levels that can't save enough.
     """
     stronger = [strength for strength in _STRONGER if strength.level > level]
     gains = (one.gain if index else one.step for index, one in enumerate(stronger))
@@ -131,21 +133,21 @@ def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | Non
 
 
 def announce_level(name: str, raw_size: int, level: int, size: int, room: int) -> None:
-    """Log that code is compressed again with a stronger ``level``, with the expected time."""
+    """Log that the code is compressed again at a stronger ``level``, and how long that takes."""
     speed = next((strength.speed for strength in _STRONGER if strength.level >= level), _STRONGER[-1].speed)
     seconds = raw_size / speed / 1e6
     text = (
         f"{name}: needs {size / 1e6:.1f} MB, but only {room / 1e6:.1f} MB fit; compressing {raw_size / 1e6:.0f} "
-        f"MB of code again with level {level}, which takes about {seconds:.0f} s"
+        f"MB of code again at level {level}, which takes about {seconds:.0f} s"
     )
     logger.log(logging.WARNING if seconds >= _LONG else logging.INFO, "%s", text)
 
 
 def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleChange:
-    """Return the change that puts the plain bundle ``raw`` in the place of the bundle in ``slot``.
+    """Return the change that stores the plain bundle ``raw`` in place of the bundle in ``slot``.
 
-    Raises `NoRoomError` if the bundle outgrows its place or the runtime wouldn't read its header. Raises `InputError`
-    if the required runtimes read no version that can hold the bundle.
+    Raises `NoRoomError` if the bundle doesn't fit or the runtime wouldn't read its whole header. Raises `InputError` if
+    the required runtimes don't read any version that can hold the bundle.
     """
     bundle = slot.bundle
     is_plain = bundle.compressed is None and not storage.compress
@@ -174,13 +176,13 @@ def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleC
         announce_level(str(bundle.place), raw_size, stronger, size, room)
         level = stronger
     remedy = (
-        "Compress the device code to make room (--compress)." if is_plain else "Leave out other targets to make room."
+        "Compress the device code to make room (--compress)." if is_plain else "Leave out more targets to make room."
     )
     raise NoRoomError(bundle.place, f"needs {count(size, 'byte')}", expected=f"at most {room}", remedy=remedy)
 
 
 def _replace(offset: int, buffers: list[Data], room: int) -> Iterator[Replacement]:
-    """Yield each buffer as it is, so that a plain bundle is never copied, and then zeros for the rest."""
+    """Yield each buffer unchanged, so that a plain bundle is never copied, and then zeros for the rest of the space."""
     stop = offset + room
     for buffer in buffers:
         yield Replacement(offset, offset + len(buffer), buffer)
@@ -196,10 +198,10 @@ def _format_of(old: CompressedBundle | None, raw_size: int, storage: Storage, so
 
 
 def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
-    """Return the header version for a plain bundle of ``raw_size`` bytes that the most releases read.
+    """Return, for a plain bundle of ``raw_size`` bytes, the header version that the most releases read.
 
-    ``rocm`` is the oldest ROCm that must read the bundle, and ``wanted`` is a required version. Raises `InputError`
-    from ``source`` if that ROCm doesn't read the version, or the version can't hold the size.
+    ``rocm`` is the oldest ROCm release that must read the bundle, and ``wanted`` is a required version. Raises
+    `InputError` from ``source`` if that release doesn't read the version, or the version can't hold the size.
     """
     least = 2 if raw_size < VERSION_2_LIMIT else 3
     version = least if wanted is None else wanted

@@ -1,14 +1,14 @@
-"""Reads the wrappers of device code, and fat binaries: ELF and Windows files with bundles in a section.
+"""Reads fat binaries, which are ELF and Windows files with bundles in a section, and the wrappers of their device code.
 
-A wrapper has 24 bytes, as clang's ``CGCUDANV.cpp`` emits them: u32 magic, u32 version (1), u64 pointer to a bundle, u64
+A wrapper has 24 bytes, as emitted by clang's ``CGCUDANV.cpp``: u32 magic, u32 version (1), u64 pointer to a bundle, u64
 zero. The magic is ``HIPF`` as a number, so the bytes are ``FPIH``. The magic is ``HIPK`` if the device code is in a
 kpack archive. Then the pointer leads to a marker, and the u32 after the pointer is the index of the bundle in the
 archive. Several wrappers may point to one bundle (relocatable device code).
 
 In ELF files, the pointer of a wrapper is correct only after relocation: linkers may leave zeros in its place.
 
-In DLLs and programs, section names are truncated to 8 bytes; object files have complete names, as ELF files do. The
-pointer of a wrapper is stored in place; base relocations only tell the loader to correct it.
+In DLLs and programs, section names are truncated to 8 bytes. In object files, as in ELF files, the names are complete.
+A wrapper's pointer is stored in place. Base relocations only tell the loader to correct the pointer.
 """
 
 from __future__ import annotations
@@ -71,13 +71,16 @@ class Wrapper(msgspec.Struct, frozen=True):
 
     @property
     def leads_to(self) -> str:
-        """The target of the pointer, for messages; a pointer below all addresses or into no section has no address."""
+        """The target of the pointer, for messages.
+
+        A pointer that is below all addresses, or not in any section, has no address.
+        """
         target = self.pointer.target
         return f"address {target:#x}" if target >= 0 else "another section or nowhere"
 
 
 def pack_wrapper_head(*, is_kpack: bool) -> bytes:
-    """Return the magic and version of a wrapper whose code is in a kpack archive or in the file."""
+    """Return the magic and version for a wrapper whose code is in a kpack archive or in the file."""
     return _WRAPPER.pack(_HIPK if is_kpack else _HIPF, 1)
 
 
@@ -120,12 +123,12 @@ def find_elf_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper,
 
 
 def elf_code_section(sections: Iterable[ElfSection]) -> ElfSection | None:
-    """Return the section that contains device code: the last with the name, if there are several."""
+    """Return the section that contains device code: the last section with the name, if there are several."""
     return _last_named(sections, _BUNDLES)
 
 
 def as_code_section(section: ElfSection) -> CodeSection:
-    """Return the format-independent facts of a section of device code or markers."""
+    """Return a section of device code or markers in the form that doesn't depend on the file format."""
     return CodeSection(section.name, section.address, section.offset, section.size, section.type == SHT_NOBITS)
 
 
@@ -144,10 +147,10 @@ def _read_wrappers(
 BUNDLE_NAMES: Final = frozenset({".hip_fat", ".hip_fatbin"})
 _WRAPPER_NAMES: Final = frozenset({".hipFatB", ".hipFatBinSegment"})
 PE_MARKER_NAMES: Final = frozenset({".kpackrf", ".rocm_kpack_ref"})
-"""The names of the section of markers; AMD's tool and rocwheel write the first."""
+"""The names of the section of markers; AMD's tool and rocwheel write the first name."""
 _POINTER: Final = Struct("<Q")
 _ELSEWHERE = -1
-"""Replaces an offset in the device code section if a pointer leads elsewhere."""
+"""The value that replaces an offset in the device code section if a pointer leads elsewhere."""
 
 
 def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
@@ -169,7 +172,7 @@ def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, 
 def find_object_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
     """Return the device code section of a Windows object file and its wrappers, or `None` if there is no such section.
 
-    Pointers of wrappers are offsets in the section that they point into. Raises as `find_pe_code` does.
+    A wrapper's pointer is an offset in the section that the pointer leads to. Raises the same errors as `find_pe_code`.
     """
     source = PeBytes(data, name)
     file = read_object_file(source)
@@ -194,13 +197,13 @@ def _object_wrappers(
 
 
 def find_pe_section(data: Data, names: Collection[str], *, name: str) -> CodeSection | None:
-    """Return a section with one of ``names``, or `None` if there isn't one or it has no bytes in the file."""
+    """Return a section with one of ``names``, or `None` if there is no such section or it has no bytes in the file."""
     section = _last_pe_section(open_image(PeBytes(data, name)).sections, names)
     return _as_code_section(section) if section and section.file_size else None
 
 
 def pe_code_section(sections: Iterable[PeSection]) -> PeSection | None:
-    """Return the section that contains device code: the last with the name, if there are several."""
+    """Return the section that contains device code: the last section with the name, if there are several."""
     return _last_pe_section(sections, BUNDLE_NAMES)
 
 
@@ -227,7 +230,7 @@ class FatBinary(msgspec.Struct, frozen=True):
 
     @property
     def is_kpacked(self) -> bool:
-        """Whether the device code is in a kpack archive, as wrappers or an empty section without wrappers show."""
+        """Whether the device code is in a kpack archive, indicated by wrappers or an empty section without wrappers."""
         return any(wrapper.is_kpack for wrapper in self.wrappers) or (self.is_empty and not self.wrappers)
 
     @property
@@ -237,16 +240,16 @@ class FatBinary(msgspec.Struct, frozen=True):
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The targets of the wrappers, counted from the start of the section, in ascending order.
+        """The targets of the wrappers, relative to the start of the section, in ascending order.
 
-        Raises `DeviceCodeError` for a wrapper that points elsewhere.
+        Raises `DeviceCodeError` for a wrapper that points outside the section.
         """
         return tuple(sorted({self.start_of(wrapper) for wrapper in self.wrappers}))
 
     def start_of(self, wrapper: Wrapper) -> int:
-        """Return the target of ``wrapper``, counted as in `starts`.
+        """Return the target of ``wrapper``, relative to the start of the section.
 
-        Raises `DeviceCodeError` if it is outside the section.
+        Raises `DeviceCodeError` if the target is outside the section.
         """
         start, size = wrapper.pointer.target - self.section.address, self.section.size
         if not 0 <= start < size:
@@ -258,11 +261,11 @@ class FatBinary(msgspec.Struct, frozen=True):
         return start
 
     def view(self, data: Data) -> Data:
-        """Return the bytes of the section, out of all bytes of the file."""
+        """Return the bytes of the section, as a part of ``data``, the whole file."""
         return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
 
     def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
-        """Yield every bundle of the section; each ``start`` counts from the start of the section.
+        """Yield every bundle in the section; each bundle's ``start`` counts from the start of the section.
 
         Raises `DeviceCodeError` for damaged bundles. If ``strict``, also raises it for wrappers that don't point to a
         bundle; otherwise, `find_problems` reports those wrappers.
@@ -286,7 +289,7 @@ class FatBinary(msgspec.Struct, frozen=True):
         return tuple(sorted(start for start in starts if 0 <= start < len(view) and is_bundle(view[start:])))
 
     def find_problems(self, offsets: Iterable[int]) -> tuple[str, ...]:
-        """Return which wrappers, each with its place, don't point to one of the bundles at the file ``offsets``.
+        """Describe each wrapper that doesn't point to one of the bundles at the file ``offsets``.
 
         A runtime that loads such a library crashes or refuses it.
         """
@@ -301,14 +304,14 @@ class FatBinary(msgspec.Struct, frozen=True):
 
 
 def is_host_file(data: Data) -> bool:
-    """Return whether ``data`` is a kind of file that can hold device code next to host code: 64-bit ELF or PE."""
+    """Return whether ``data`` is a kind of file that can hold both host code and device code: 64-bit ELF or PE."""
     return is_elf64(data) or is_pe64(data)
 
 
 def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:
     """Return the device code in ``data``, or `None` if it isn't a 64-bit ELF, PE, or object file with a code section.
 
-    Raises `ElfError` and `PeError` for damaged files, including an ELF file that ends inside its header. Raises
+    Raises `ElfError` and `PeError` for damaged files, including ELF files that end inside the header. Raises
     `DeviceCodeError` for wrappers of an unknown kind.
     """
     if is_elf64(data) or is_cut_elf(data):

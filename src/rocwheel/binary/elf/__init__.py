@@ -1,1 +1,1 @@
-"""ELF files: bytes to values."""
+"""Reads ELF files into values."""

@@ -34,18 +34,18 @@ class RunpathTag(enum.Enum):
 
 
 RUN_PATH_TAGS: Final = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPATH}
-"""The tags of the dynamic section that hold the two kinds of run path."""
+"""The dynamic section tags for the two kinds of run path."""
 
 
 def counting_tag(rpath: object, runpath: object) -> RunpathTag | None:
-    """Return the effective tag for these two values (RUNPATH overrides RPATH), or `None` if both are `None`."""
+    """Return the effective tag for these values (RUNPATH overrides RPATH), or `None` if both values are `None`."""
     if runpath is not None:
         return RunpathTag.RUNPATH
     return None if rpath is None else RunpathTag.RPATH
 
 
 class DynamicTable(msgspec.Struct, frozen=True):
-    """The dynamic section: its place, its capacity in entries, and the entries before the ending ``DT_NULL``."""
+    """The dynamic section: its position, its capacity in entries, and the entries before the final ``DT_NULL``."""
 
     offset: int
     address: int
@@ -54,11 +54,11 @@ class DynamicTable(msgspec.Struct, frozen=True):
 
     @property
     def is_pie(self) -> bool:
-        """Whether the linker marked the file as a position-independent program (``DF_1_PIE``)."""
+        """Whether the linker marked the file as a position-independent executable (``DF_1_PIE``)."""
         return bool((self.value(DT_FLAGS_1) or 0) & DF_1_PIE)
 
     def value(self, tag: int) -> int | None:
-        """Return the last value of ``tag``, as loaders do, or `None` if the tag is absent."""
+        """Return the last value of ``tag``, which is the value that loaders use, or `None` if the tag is absent."""
         for other, value in reversed(self.entries):
             if other == tag:
                 return value
@@ -81,9 +81,9 @@ class StringTable(msgspec.Struct, frozen=True):
         return source.string(self._start(source, offset, what), self.offset + self.size, what)
 
     def path(self, source: ElfBytes, offset: int, what: str) -> str:
-        """Return the path at ``offset``. A path may contain any bytes.
+        """Return the path at ``offset``, which may contain any bytes.
 
-        Bytes that aren't UTF-8 are escaped as in file names.
+        Bytes that aren't UTF-8 are escaped in the same way as in Python's file names.
         """
         text = source.string_bytes(self._start(source, offset, what), self.offset + self.size, what)
         return text.decode(errors="surrogateescape")
@@ -108,10 +108,10 @@ class DynamicFile(msgspec.Struct, frozen=True):
 
 
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
-    """Return the dynamic section, or `None` if the file has none (static executables, object files).
+    """Return the dynamic section, or `None` if the file doesn't have one (static executables, object files).
 
-    Raises `ElfError` for a section outside the file or without an end. Also raises it for a second section, which
-    loaders would use. The bytes that loaders use, in memory, must be the bytes in the file.
+    Raises `ElfError` for a section that is outside the file or has no end, and for a second section, which loaders
+    would use. Also raises it if the section in memory, which loaders use, isn't the section in the file.
     """
     segment = _dynamic_segment(source, segments)
     if segment is None:
@@ -146,8 +146,8 @@ def _dynamic_segment(source: ElfBytes, segments: Sequence[Segment]) -> Segment |
 def names_tables(source: ElfBytes, segments: Sequence[Segment]) -> bool:
     """Return whether loaders find a dynamic section with string and symbol tables, and therefore load the file.
 
-    Loaders use only the program headers, and read up to ``DT_NULL``, whatever the size of the section. A file with
-    several dynamic sections, which no linker makes, counts as loadable.
+    Loaders use only the program headers, and read up to ``DT_NULL``, regardless of the section's size. A file with
+    several dynamic sections counts as loadable, although linkers don't produce such files.
     """
     found = [segment.address for segment in segments if segment.type == PT_DYNAMIC and segment.file_size]
     return len(found) > 1 or any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)
@@ -161,7 +161,7 @@ def _loaded_tags(source: ElfBytes, segments: Sequence[Segment], address: int) ->
 
 
 def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:
-    """Return the dynamic string table; raise `ElfError` if it is missing or isn't loaded completely."""
+    """Return the dynamic string table; raise `ElfError` if the table is missing or isn't completely loaded."""
     address, size = dynamic.value(DT_STRTAB), dynamic.value(DT_STRSZ)
     if address is None or size is None:
         raise ElfError(source.name, "a dynamic section without a string table (DT_STRTAB, DT_STRSZ)")
@@ -172,9 +172,10 @@ def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: Dy
 
 
 def is_program_only(file_type: int, segments: Sequence[Segment], dynamic: DynamicTable | None) -> bool:
-    """Return whether a file is a program, and not a library that a kernel can also start.
+    """Return whether a file is only a program, and not also a library.
 
-    Such libraries (``libc.so.6``, ``libQt6Core.so.6``) have an interpreter and a SONAME. ``file_type`` is ``e_type``.
+    Some libraries (``libc.so.6``, ``libQt6Core.so.6``) have an interpreter and a SONAME, so the kernel can also start
+    them. ``file_type`` is ``e_type``.
     """
     if file_type == ET_EXEC or (dynamic is not None and dynamic.is_pie):
         return True
@@ -185,7 +186,7 @@ def is_program_only(file_type: int, segments: Sequence[Segment], dynamic: Dynami
 def read_dynamic_file(source: ElfBytes, segments: Sequence[Segment]) -> DynamicFile | None:
     """Return the tables of a dynamically linked file, or `None` for other files.
 
-    Raises `ElfError` as the readers above do.
+    Raises the same errors as `read_dynamic` and `read_string_table`.
     """
     table = read_dynamic(source, segments)
     if table is None:

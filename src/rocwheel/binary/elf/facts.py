@@ -1,7 +1,7 @@
-"""Reads the facts of one ELF file (System V ABI, gABI), its notes, and its build traits.
+"""Reads an ELF file's header facts (System V ABI, gABI), notes, and build traits.
 
-Only the bytes that they need are read. A note is u32 name size, u32 content size, u32 kind, then the name and the
-content, each padded to 4 or 8 bytes.
+The readers access only the bytes that they need. A note is u32 name size, u32 content size, u32 kind, then the name and
+the content, each padded to 4 or 8 bytes.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ if TYPE_CHECKING:
 _NOTE: Final = Struct("<III")
 _BUILD_ID = 3
 _MOST_NOTES = 1 << 10
-"""The most notes of a file: thousands of segments may be the same notes."""
+"""The maximum number of notes in a file: in a damaged file, thousands of segments may share the same notes."""
 _LONGEST_NAME = 64
 _LONGEST_BUILD_ID = 64
 
 
 class ElfNote(msgspec.Struct, frozen=True):
-    """A note: its name with the NUL byte, truncated to 64 bytes, its kind, and the range of its content in the file."""
+    """A note: its name including the NUL byte, truncated to 64 bytes, its kind, and its content's range in the file."""
 
     name: bytes
     kind: int
@@ -98,7 +98,7 @@ def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -
 def read_build_id(source: ElfBytes, segments: Iterable[Segment]) -> str | None:
     """Return the build ID (``NT_GNU_BUILD_ID``) in hexadecimal, or `None` if it isn't among the first 1024 notes.
 
-    After a damaged note, the rest of its segment isn't read.
+    If a note is damaged, the rest of its segment is skipped.
     """
     number = 0
     for segment in segments:
@@ -127,31 +127,31 @@ _COMMENT_LIMIT = 1 << 16
 
 
 class ElfTraits(msgspec.Struct, frozen=True):
-    """The traits of one dynamically linked file."""
+    """Traits of a dynamically linked file."""
 
     exports: frozenset[bytes] = frozenset()
-    """The strong symbols that other libraries of the process can bind to, without versions.
+    """The strong symbols, without versions, that other libraries in the process can bind to.
 
-    Objects of other libraries that the loader copies into a program are excluded.
+    Excludes objects of other libraries that the loader copies into a program.
     """
     linkage: Linkage = Linkage()
-    """Every symbol that the file defines or refers to, with its version."""
+    """Every symbol that the file defines or references, with its version."""
     compilers: tuple[str, ...] = ()
-    """The names in the ``.comment`` section: the compilers and the linker."""
+    """The compilers and the linker, as named in the ``.comment`` section."""
     has_text_relocations: bool = False
     has_executable_stack: bool = False
-    """Whether its ``PT_GNU_STACK`` requests an executable stack.
+    """Whether the file's ``PT_GNU_STACK`` header requests an executable stack.
 
-    Without that header, an x86-64 library also requests one.
+    An x86-64 library without that header also requests one.
     """
     has_writable_code: bool = False
     """Whether a loaded segment is both writable and executable."""
 
 
 def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
-    """Read the traits of a 64-bit little-endian ELF file, called ``name`` in errors.
+    """Read the traits of a 64-bit little-endian ELF file, which errors call ``name``.
 
-    Raises `ElfError` if it is damaged.
+    Raises `ElfError` if the file is damaged.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)
@@ -168,8 +168,8 @@ def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
 def _has_executable_stack(machine: int, segments: Sequence[Segment]) -> bool:
     flags = [segment.flags for segment in segments if segment.type == _PT_GNU_STACK]
     kinds = {segment.type for segment in segments}
-    # glibc's default differs by machine: DEFAULT_STACK_PROT_PERMS in sysdeps/*/stackinfo.h. For programs, the kernel
-    # decides.
+    # glibc's default depends on the machine (DEFAULT_STACK_PROT_PERMS in sysdeps/*/stackinfo.h). For programs, the
+    # kernel decides.
     is_assumed = machine == EM_X86_64 and PT_DYNAMIC in kinds and PT_INTERP not in kinds
     return bool(flags[-1] & PF_X) if flags else is_assumed
 
@@ -180,7 +180,7 @@ def is_linker(text: str) -> bool:
 
 
 def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
-    """Return the compilers and the linker that the ``.comment`` section of an ELF file for any machine names.
+    """Return the compilers and the linker named in the ``.comment`` section of an ELF file for any machine.
 
     The result is empty if the section was stripped. Raises `ElfError` if the section headers are damaged.
     """
@@ -206,7 +206,7 @@ def _with_dynamic_traits(
 
 
 def _read_comment(source: ElfBytes) -> tuple[str, ...]:
-    """Return the NUL-terminated strings of ``.comment``, each once, or an empty tuple without section headers."""
+    """Return the distinct strings in ``.comment``, or an empty tuple if the file has no section headers."""
     for section in read_section_table(source, read_header(source)):
         if section.name == ".comment" and section.has_bytes:
             text = source.read(section.offset, min(section.size, _COMMENT_LIMIT), "the compilers' names")
@@ -225,7 +225,7 @@ class ElfKind(enum.Enum):
     CODE_OBJECT = "code object"
     """Code for an AMD GPU."""
     OTHER = "other"
-    """Anything else, such as a core dump or split-off debug information."""
+    """Any other file, such as a core dump or detached debug information."""
 
 
 class Filtee(msgspec.Struct, frozen=True):
@@ -233,11 +233,11 @@ class Filtee(msgspec.Struct, frozen=True):
 
     name: str
     is_optional: bool
-    """Whether the file works without the library (``DT_AUXILIARY``, not ``DT_FILTER``)."""
+    """Whether the file works without the library (``DT_AUXILIARY`` instead of ``DT_FILTER``)."""
 
 
 class Elf(msgspec.Struct, frozen=True):
-    """The facts of one ELF file, as a plain value that can be pickled and compared."""
+    """Facts about one ELF file, as a plain value that can be pickled and compared."""
 
     machine: int
     """``e_machine``: 62 for x86-64, 183 for AArch64, 224 for AMD GPUs."""
@@ -247,29 +247,30 @@ class Elf(msgspec.Struct, frozen=True):
     osabi: int
     segments: tuple[Segment, ...]
     is_dynamic: bool = False
-    """Whether there is a dynamic section, the source of all later fields except the interpreter and the build ID."""
+    """Whether the file has a dynamic section, the source of all later fields except the interpreter and build ID.
+    """
     interpreter: str | None = None
     soname: str | None = None
     needed: tuple[str, ...] = ()
     filtees: tuple[Filtee, ...] = ()
     rpath: str | None = None
     runpath: str | None = None
-    """Bytes of a run path that aren't UTF-8 are escaped as in Python's file names (``surrogateescape``)."""
+    """The RUNPATH. Bytes that aren't UTF-8 are escaped as they are in Python's file names (``surrogateescape``)."""
     version_needs: tuple[VersionNeed, ...] = ()
     version_definitions: tuple[str, ...] = ()
     imports_dlopen: bool = False
-    """Whether the file calls ``dlopen`` or ``dlmopen``, and so may load libraries beyond its NEEDED entries."""
+    """Whether the file calls ``dlopen`` or ``dlmopen``, so that it may load libraries that aren't NEEDED entries."""
     build_id: str | None = None
-    """In hexadecimal."""
+    """The build ID, in hexadecimal."""
 
     @property
     def run_path(self) -> str | None:
-        """The effective run path, or `None` if there isn't one."""
+        """The effective run path, or `None` if there is no run path."""
         return self.rpath if self.run_path_tag is RunpathTag.RPATH else self.runpath
 
     @property
     def run_path_tag(self) -> RunpathTag | None:
-        """The tag of the effective run path: a RUNPATH makes loaders ignore an RPATH."""
+        """The tag of the effective run path. Loaders ignore an RPATH if there is a RUNPATH."""
         return counting_tag(self.rpath, self.runpath)
 
     @property
@@ -294,7 +295,7 @@ class Elf(msgspec.Struct, frozen=True):
 
     @property
     def realigned(self) -> tuple[Segment, ...]:
-        """The segments, with those that glibc before 2.35 refuses corrected as far as possible."""
+        """The segments; those that glibc before 2.35 refuses are corrected as far as possible."""
         return self.segments if self.misaligned is None else realigned(self.segments, is_program=False)
 
     @property
@@ -304,13 +305,13 @@ class Elf(msgspec.Struct, frozen=True):
 
 
 def read_elf(data: Buffer, *, name: str) -> Elf:
-    """Read the facts of a 64-bit little-endian ELF file, called ``name`` in errors.
+    """Read the facts of a 64-bit little-endian ELF file, which errors call ``name``.
 
-    Section headers are read only to recognize split-off debug information. So stripped files and files without section
-    headers have the same facts.
+    Section headers are read only to recognize detached debug information. So a file yields the same facts if it is
+    stripped or has no section headers.
 
-    Raises `ElfError` if the file isn't such an ELF file, or is truncated or damaged. Every user of the SONAME turns it
-    into a file name. So the error also covers a SONAME that is empty, ``.``, ``..``, or has a slash.
+    Raises `ElfError` if the file isn't such an ELF file, or is truncated or damaged. All users of the SONAME convert it
+    to a file name. So `ElfError` is also raised if the SONAME is empty, is ``.`` or ``..``, or contains a slash.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)
@@ -318,7 +319,7 @@ def read_elf(data: Buffer, *, name: str) -> Elf:
 
 
 def read_soname(data: Data, *, name: str) -> str:
-    """Return the SONAME of a file, or an empty string if it has none, isn't a 64-bit ELF file, or is damaged."""
+    """Return a file's SONAME, or an empty string if there is no SONAME or the file is damaged or isn't 64-bit ELF."""
     if not is_elf64(data):
         return ""
     try:
@@ -346,7 +347,10 @@ def _read(source: ElfBytes) -> Elf:
 
 
 def _is_detached_debug(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> bool:
-    """Return whether a file is only debug information, by its sections and also for loaders, which ignore sections."""
+    """Return whether a file has only debug information, according to both its sections and its program headers.
+
+    Loaders ignore sections, so the program headers must agree.
+    """
     return is_detached_debug(read_section_table(source, header)) and not names_tables(source, segments)
 
 
@@ -397,6 +401,6 @@ def _checked_soname(source: ElfBytes, soname: str) -> str:
             source.name,
             f"the SONAME {soname!r}",
             expected="a plain file name",
-            remedy="Link the library again with -Wl,-soname=NAME, or leave it out.",
+            remedy="Link the library again with -Wl,-soname=NAME, or leave the library out.",
         )
     return soname

@@ -1,4 +1,7 @@
-"""Reads the ELF header, program headers, and section headers of 64-bit little-endian files within bounds (gABI)."""
+"""Reads the ELF header, program headers, and section headers of 64-bit little-endian files with bounds checks.
+
+The format is defined by the gABI.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class ElfError(InputError):
-    """An ELF file that can't be used: damaged, of an unsupported class, or without the data that the work needs."""
+    """An error for an ELF file that is damaged, has an unsupported class, or lacks data that an operation needs."""
 
 
 class ElfBytes(BoundedBytes):
-    """The bytes of one ELF file; access outside them raises `ElfError`."""
+    """The bytes of one ELF file; access outside the file raises `ElfError`."""
 
     __slots__ = ()
 
@@ -44,11 +47,11 @@ _FIRST_SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
 _CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION = 2, 1, 1
 _EXTENDED_COUNT = 0xFFFF
 _ADDRESS_LIMIT = 1 << 64
-_ZIP_REMEDY = "The file is a zip archive, such as a wheel. To correct the run paths in a wheel, use 'rocwheel repair'."
+_ZIP_REMEDY = "The file is a zip archive, such as a wheel. To correct run paths in a wheel, use 'rocwheel repair'."
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The ELF header; counts that outgrow their field (``PN_XNUM``, ``SHN_XINDEX``) are already resolved."""
+    """The ELF header. Counts that are too large for their fields (``PN_XNUM``, ``SHN_XINDEX``) are already resolved."""
 
     type: int
     machine: int
@@ -64,7 +67,7 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """One program header; the fields are in the order of ``Elf64_Phdr``."""
+    """One program header, with fields in the order of ``Elf64_Phdr``."""
 
     type: int
     flags: int
@@ -86,13 +89,13 @@ class Segment(msgspec.Struct, frozen=True):
         return self.address + self.memory_size
 
     def at(self, offset: int, address: int, size: int) -> Segment:
-        """Return this program header for ``size`` bytes at another place."""
+        """Return this program header with another offset, address, and size."""
         return msgspec.structs.replace(
             self, offset=offset, address=address, physical_address=address, file_size=size, memory_size=size
         )
 
     def behind(self, offset: int) -> Segment:
-        """Return the program header for the part that this one loads from the file offset ``offset`` on."""
+        """Return the program header for the part of this segment from the file offset ``offset`` on."""
         skipped = offset - self.offset
         return Segment(
             self.type,
@@ -115,7 +118,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 def read_header(source: ElfBytes) -> Header:
-    """Read the ELF header; raise `ElfError` unless the file is 64-bit little-endian and its tables lie inside it."""
+    """Read the ELF header; raise `ElfError` unless the file is 64-bit little-endian and contains all its tables."""
     _check_identification(source)
     fields = source.unpack(_HEADER_LAYOUT, 0, "the ELF header")
     _, _, _, _, osabi, abi_version, kind, machine, _, entry, phoff, shoff, flags, _, *tables = fields
@@ -133,7 +136,7 @@ def read_header(source: ElfBytes) -> Header:
 
 
 def pack_header(kind: int, machine: int, *, entry: int = 0, segment_count: int) -> bytes:
-    """Return the header of a file without sections; its program headers follow immediately."""
+    """Return the header of a file without sections, whose program headers follow immediately."""
     tables = HEADER_SIZE, SEGMENT_LAYOUT.size, segment_count, 0, 0, 0
     return _HEADER_LAYOUT.pack(
         ELF_MAGIC, _CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION, 0, 0, kind, machine, _CURRENT_VERSION, entry,
@@ -146,13 +149,13 @@ def _check_identification(source: ElfBytes) -> None:
     if not start.startswith(ELF_MAGIC):
         raise ElfError(
             source.name,
-            f"not an ELF file (it begins with {start[:4]!r})" if start else "empty",
+            f"not an ELF file (the file begins with {start[:4]!r})" if start else "empty",
             expected=f"an ELF file, which begins with {ELF_MAGIC!r}",
             remedy=_ZIP_REMEDY if start.startswith(b"PK\3\4") else "",
         )
     source.require(0, _HEADER_LAYOUT.size, "the ELF header")
     expected = "a 64-bit little-endian ELF file"
-    remedy = "Leave the file out: no ROCm program loads it."
+    remedy = "Leave the file out: ROCm programs don't load such files."
     if start[4] != _CLASS_64:
         found = "a 32-bit ELF file" if start[4] == 1 else f"an ELF file with the unknown class {start[4]}"
         raise ElfError(source.name, found, expected=expected, remedy=remedy)
@@ -170,7 +173,7 @@ def _check_table(source: ElfBytes, entry: str, offset: int, number: int, entry_s
 
 
 def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
-    """Read the program headers. Callers check that segments lie inside the file (`mapping.require_contents`).
+    """Read the program headers. Callers check that the segments are inside the file (`mapping.require_contents`).
 
     Raises `ElfError` for a table outside the file, and for a segment beyond the address space.
     """
@@ -214,7 +217,7 @@ class ElfSection(msgspec.Struct, frozen=True):
 
     @property
     def has_bytes(self) -> bool:
-        """Whether the section has bytes in the file; the other fields of a NULL section have no meaning."""
+        """Whether the section has bytes in the file. Only the type of a NULL section has a meaning."""
         return self.type not in {SHT_NULL, SHT_NOBITS}
 
     def pack(self) -> bytes:
@@ -223,10 +226,10 @@ class ElfSection(msgspec.Struct, frozen=True):
 
 
 def read_sections(data: Buffer, *, name: str) -> tuple[ElfSection, ...]:
-    """Read the section headers, including the first (null) one; return an empty tuple if there are none.
+    """Read the section headers, including the first (null) header; return an empty tuple if there are no headers.
 
-    Raises `ElfError` if the file isn't a usable ELF file or a section lies outside it; ``name`` is the file's name in
-    errors.
+    Raises `ElfError` if the file isn't a usable ELF file or a section lies outside the file. Errors call the file
+    ``name``.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)
@@ -260,9 +263,9 @@ def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str
 
 
 def is_detached_debug(sections: Iterable[ElfSection]) -> bool:
-    """Return whether the file has only debug information, split from a program (``objcopy --only-keep-debug``).
+    """Return whether the file has only detached debug information of a program (``objcopy --only-keep-debug``).
 
-    Such a file keeps the program headers of its program, but of the data they describe it has only notes.
+    Such a file keeps the program headers of its program, but of the data that the headers describe, only the notes.
     """
     loaded = [section.type for section in sections if section.flags & SHF_ALLOC]
     return bool(loaded) and all(kind in {SHT_NOBITS, SHT_NOTE} for kind in loaded)

@@ -1,6 +1,6 @@
 """Models how loaders map segments in whole pages (gABI, "Program Loading"), and converts addresses to file offsets.
 
-The segments that glibc refuses to map were tested with 2.31, 2.36, 2.41, and 2.43. The source is ``elf/dl-load.c``.
+The rules for segments that glibc refuses to map are from ``elf/dl-load.c``, tested with 2.31, 2.36, 2.41, and 2.43.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.header import ElfBytes, Header, Segment
 
 ANY_ALIGNMENT: Final = (2, 35)
-"""The first glibc that loads libraries regardless of the alignment of their segments (its bugs 28676 and 28688)."""
+"""The first glibc that loads libraries regardless of their segments' alignment (glibc bugs 28676 and 28688)."""
 
 PAGES: Final = {EM_AARCH64: 1 << 16, EM_PPC64: 1 << 16}
-"""The largest kernel page size per machine, if not always 4 KiB; linkers align for it by default."""
+"""The largest kernel page size of each machine that doesn't always use 4 KiB; linkers align for it by default."""
 
 _UNRESERVABLE: Final = {EM_X86_64: 1 << 46}
 _UNRESERVABLE_ELSEWHERE: Final = 1 << 47
-"""Alignments that don't fit the address space: processes have 2**47 addresses on x86-64 and 2**48 on other machines."""
+"""The first alignment that doesn't fit the address space, except on x86-64.
+
+Processes have 2**47 addresses on x86-64 and 2**48 on other machines.
+"""
 
 _PAGE: Final = 1 << 12
-"""The smallest page size of any machine: segments that map with it also map with larger pages."""
+"""The smallest page size of any machine. Segments that map with it also map with larger pages."""
 _ADDRESSES: Final = 1 << 64
-_STRIP = "Build the file again. Strip it before you use patchelf, because llvm-strip up to LLVM 16 breaks it afterward."
+_STRIP = "Rebuild the file. Strip it before you use patchelf, because llvm-strip up to LLVM 16 breaks it afterward."
 
 
 def require_loadable(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> None:
-    """Raise `ElfError` as `require_contents` does, and for segments that host loaders can't map as the file says.
+    """Raise `ElfError` for segments that host loaders can't map as the file says, or that `require_contents` rejects.
 
     The loader for AMD GPUs copies segments instead, and accepts any address and offset.
     """
@@ -69,22 +72,25 @@ def require_loadable(source: ElfBytes, header: Header, segments: Sequence[Segmen
 
 
 def _require_order(source: ElfBytes, loaded: Sequence[Segment]) -> None:
-    """Reject segments out of order: loaders reserve memory from the first segment of the table to the last."""
+    """Reject segments out of order, because loaders reserve memory from the first segment in the table to the last."""
     first = min(loaded, key=lambda segment: segment.address)
     last = max(loaded, key=lambda segment: segment.memory_end)
     if loaded[0].address > first.address or loaded[-1].memory_end < last.memory_end:
-        found = f"segments from {loaded[0].address:#x} to {loaded[-1].memory_end:#x}, and others outside this range"
+        found = (
+            f"segments from {loaded[0].address:#x} to {loaded[-1].memory_end:#x}, and other segments outside this range"
+        )
         raise ElfError(source.name, found, expected="loaded segments in the order of their addresses")
 
 
 def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment | None:
-    """Return the first loaded segment that glibc before `ANY_ALIGNMENT` refuses, or `None`.
+    """Return the first loaded segment that glibc before `ANY_ALIGNMENT` refuses, or `None` if there is no such segment.
 
     Patchelf 0.18 makes such segments.
 
-    Those releases require an alignment in whole pages that divides the difference of address and offset. Later releases
-    require this only for the page size. Kernels, which load programs, and musl never check the alignment. A library
-    that a kernel can also start, such as ``libc.so.6``, isn't a program here, because glibc loads it too.
+    Those glibc releases require an alignment that is a multiple of the page size and that divides the difference of
+    address and offset. Later releases require this only for the page size. Kernels, which load programs, and musl never
+    check the alignment. A library that a kernel can also start, such as ``libc.so.6``, isn't a program here, because
+    glibc loads it too.
     """
     if is_program:
         return None
@@ -97,9 +103,10 @@ def _is_misaligned(segment: Segment) -> bool:
 
 
 def find_unreservable(segments: Iterable[Segment], machine: int) -> Segment | None:
-    """Return the first loaded segment of a library with too large an alignment for a process, from glibc 2.35 on.
+    """Return a library's first loaded segment whose alignment is too large for a process, from glibc 2.35 on.
 
-    glibc reserves as many extra bytes as an alignment needs. It ignores an alignment that isn't a power of two.
+    To align a segment, glibc reserves as many extra bytes as the alignment. It ignores an alignment that isn't a power
+    of two.
     """
     least = _UNRESERVABLE.get(machine, _UNRESERVABLE_ELSEWHERE)
     found = (one for one in load_segments(segments) if one.alignment.bit_count() == 1 and one.alignment >= least)
@@ -107,7 +114,7 @@ def find_unreservable(segments: Iterable[Segment], machine: int) -> Segment | No
 
 
 def find_small_pages(segments: Iterable[Segment], machine: int) -> Segment | None:
-    """Return the first loaded segment of a library that isn't aligned for the largest page (`PAGES`) of its machine."""
+    """Return a library's first loaded segment that isn't aligned for the machine's largest page size (`PAGES`)."""
     pages = PAGES.get(machine, _PAGE)
     return next((one for one in load_segments(segments) if pages > _PAGE and one.alignment < pages), None)
 
@@ -115,9 +122,9 @@ def find_small_pages(segments: Iterable[Segment], machine: int) -> Segment | Non
 def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segment, ...]:
     """Return the segments with an alignment that every glibc accepts: the largest that the file offset allows.
 
-    Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay if the file as a
-    whole would lose alignment. Its data may need the largest alignment, because later glibc releases load the file at a
-    multiple of it.
+    Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay unchanged if the file
+    as a whole would lose alignment. Later glibc releases load the file at a multiple of the largest alignment, and the
+    file's data may need that.
     """
     if is_program:
         return segments
@@ -135,7 +142,7 @@ def _realigned(segment: Segment) -> Segment:
 
 
 def _alignment(segments: Iterable[Segment]) -> int:
-    """Return the alignment of the address that a file is loaded at; glibc ignores values that aren't powers of two."""
+    """Return the alignment of the file's load address; glibc ignores values that aren't powers of two."""
     found = (segment.alignment for segment in load_segments(segments))
     return max((one for one in found if one.bit_count() == 1), default=_PAGE)
 
@@ -143,8 +150,8 @@ def _alignment(segments: Iterable[Segment]) -> int:
 def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
     """Raise `ElfError` if a loaded segment reaches beyond the end of the file, or takes pages of another segment.
 
-    Loaders map each segment over earlier ones, so an address there has other bytes than the file has for the first
-    segment.
+    Loaders map each segment over earlier segments. So at an address in both, memory has other bytes than the file has
+    for the first segment.
     """
     loaded = load_segments(segments)
     for segment in loaded:
@@ -157,7 +164,7 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
     before: Segment | None = None
     for segment in sorted(loaded, key=lambda segment: segment.address):
         if before is not None and _takes_pages(before, segment):
-            found = f"a segment at {segment.address:#x} that is loaded over the one at {before.address:#x}"
+            found = f"a segment at {segment.address:#x} that is loaded over the segment at {before.address:#x}"
             raise ElfError(source.name, found, expected="separate pages for each segment")
         if before is None or segment.memory_end >= before.memory_end:
             before = segment
@@ -173,11 +180,11 @@ def _takes_pages(before: Segment, segment: Segment) -> bool:
 
 
 def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
-    """Return the file offset of ``address``, and the file offset of the end of its segment.
+    """Return the file offset of ``address``, and the file offset at which its segment ends.
 
     An address may be outside all segments, but on a page that a segment maps. Then the end is the end of the contiguous
-    mapping, because tables reach that far in files that patchelf 0.15 to 0.18 has changed twice. Raises `ElfError` if
-    no segment maps that address from the file.
+    mapping. In files that patchelf 0.15 to 0.18 changed twice, tables reach that far. Raises `ElfError` if no segment
+    maps the address from the file.
     """
     loaded = load_segments(segments)
     for segment in loaded:
@@ -187,16 +194,16 @@ def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, wha
     end = 0 if offset is None else _mapped_end(source, loaded, offset, address)
     if offset is None or end <= offset:
         raise ElfError(
-            source.name, f"{what} claims to be at address {address:#x}, where no segment of the file is loaded"
+            source.name, f"{what} claims to be at address {address:#x}, but no segment of the file is loaded there"
         )
     return offset, end
 
 
 def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size: int, what: str) -> tuple[int, int]:
-    """Return the file offset of a table, and how many bytes from there are the same in memory as in the file.
+    """Return the file offset of a table, and how many bytes from there are identical in memory and in the file.
 
-    The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap. Such bytes are
-    the rest of a page, or a segment that continues where this one ends, as patchelf 0.14 makes them.
+    The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap. Those bytes are
+    the rest of a page, or a segment that continues where this one ends. Patchelf 0.14 makes such segments.
     """
     loaded = load_segments(segments)
     offset, end = find_offset(source, loaded, address, what)
@@ -206,9 +213,9 @@ def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size
 
 
 def read_memory(source: ElfBytes, segments: Iterable[Segment], address: int, size: int) -> bytes:
-    """Return up to ``size`` bytes at ``address`` as loaders see them, as far as segments map pages.
+    """Return up to ``size`` bytes at ``address`` as loaders see them, until the first page that no segment maps.
 
-    Use this function for files whose segments may overlap. Each segment is mapped over the earlier segments of the
+    Use this function for files whose segments may overlap. Each segment is mapped over the earlier segments in the
     program header table, and its bytes beyond the file are zeros.
     """
     start = address // _PAGE * _PAGE
@@ -223,7 +230,7 @@ def read_memory(source: ElfBytes, segments: Iterable[Segment], address: int, siz
 
 
 def _read_page(source: ElfBytes, segment: Segment, page: int) -> bytes:
-    """Return a page as a segment maps it: bytes of the file, and zeros for bytes that are only in memory (bss)."""
+    """Return a page as a segment maps it: bytes from the file, and zeros for bytes that are only in memory (bss)."""
     offset = max(segment.offset + page - segment.address, 0)
     size = min(_PAGE, source.size - offset) if page < _behind_last_page(segment) else 0
     data = bytearray(source.read(offset, size, "a page") if size > 0 else b"").ljust(_PAGE, b"\0")
@@ -234,7 +241,7 @@ def _read_page(source: ElfBytes, segment: Segment, page: int) -> bytes:
 
 
 def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
-    """Return the file offset of an address on a page of a segment; the last such segment is mapped over the others."""
+    """Return the file offset of an address on a segment's page; the last such segment is mapped over the others."""
     holders = [segment for segment in loaded if _first_page(segment) <= address < _behind_last_page(segment)]
     last = max(holders, key=lambda segment: segment.address, default=None)
     return None if last is None else max(last.offset + address - last.address, 0)
@@ -243,7 +250,7 @@ def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
 def _mapped_end(source: ElfBytes, loaded: Sequence[Segment], offset: int, address: int) -> int:
     """Return the file offset up to which the bytes after ``offset`` are in memory after ``address``.
 
-    That is the point where a segment from elsewhere in the file takes the page, or where zeros fill it (bss).
+    They end where zeros (bss), or a segment from another part of the file, take the page.
     """
     bias = address - offset
     end, limit = address, source.size + bias

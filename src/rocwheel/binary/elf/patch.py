@@ -1,7 +1,7 @@
-"""Collects changes of an ELF file, section tables and writes that must not overlap, into one patch.
+"""Collects changes to an ELF file, namely section tables and writes that must not overlap, into one patch.
 
-dwz and other tools expect the headers of loaded sections before all other headers. References to a section by number
-change with it: ``sh_link``, ``sh_info``, the number of the section names, and symbols.
+dwz and other tools expect the headers of loaded sections before all other headers. References to a section by its
+number are updated: ``sh_link``, ``sh_info``, the number of the section name table, and symbols.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 class PatchWriter:
-    """Collects writes to an ELF file and beyond its end, and drops writes that change nothing."""
+    """Collects writes to an ELF file and beyond its end, and drops writes that don't change anything."""
 
     def __init__(self, source: ElfBytes) -> None:
         self._source = source
         self._writes: list[Replacement] = []
 
     def write(self, offset: int, data: bytes) -> None:
-        """Set the bytes at ``offset``, separately from all other writes."""
+        """Set the bytes at ``offset``; the write must not overlap other writes."""
         inside = max(min(len(data), self._source.size - offset), 0)
         if len(data) > inside or (inside and data != self._source.read(offset, inside, "a changed part")):
             self._writes.append(Replacement.of(offset, data))
 
     def write_rows(self, offset: int, table: bytes, size: int) -> None:
-        """Set a table of rows of ``size`` bytes each; unchanged rows cost nothing."""
+        """Set a table of rows of ``size`` bytes each; unchanged rows add nothing to the patch."""
         inside = max(min(len(table), self._source.size - offset), 0)
         old = self._source.read(offset, inside, "a changed table") if inside else b""
         if not old:
@@ -59,15 +59,15 @@ class PatchWriter:
             ]
 
     def patch(self) -> FilePatch:
-        """Return the collected writes as one patch; raise `ElfError` if two of them overlap."""
+        """Return the collected writes as one patch; raise `ElfError` if two writes overlap."""
         size = max([self._source.size, *(write.stop for write in self._writes)])
         return patch_of_writes(self._writes, size, name=self._source.name)
 
 
 def patch_of_writes(writes: Iterable[Replacement], size: int, *, name: str) -> FilePatch:
-    """Return the patch that makes a file of ``size`` bytes with ``writes``, which may be in any order.
+    """Return the patch that applies ``writes``, in any order, and produces a file of ``size`` bytes.
 
-    Raises `ElfError`, with the file name ``name``, if two writes overlap.
+    Raises `ElfError` for the file ``name`` if two writes overlap.
     """
     ordered = tuple(sorted(writes, key=lambda write: write.start))
     require_apart(((write.start, write.stop) for write in ordered), name=name)
@@ -77,7 +77,7 @@ def patch_of_writes(writes: Iterable[Replacement], size: int, *, name: str) -> F
 def require_apart(ranges: Iterable[tuple[int, int]], *, name: str) -> None:
     """Raise `ElfError` if two ranges overlap; the ranges are pairs of start and end, in ascending order."""
     if any(end > start for (_, end), (start, _) in pairwise(ranges)):
-        raise ElfError(name, "tables that overlap", expected="a separate place for each table")
+        raise ElfError(name, "tables that overlap", expected="tables that don't overlap")
 
 
 _NUMBER: Final = Struct("<H")
@@ -90,22 +90,22 @@ _RESERVED = 0xFF00
 
 
 class SectionTable(msgspec.Struct, frozen=True):
-    """Section headers in their new order, still with old numbers in them.
+    """Section headers in their new order, in which references still have the old numbers.
 
-    ``numbers`` maps the old number of a section to the new number; it omits removed sections.
+    ``numbers`` maps each section's old number to its new number; it omits removed sections.
     """
 
     sections: tuple[ElfSection, ...]
     numbers: dict[int, int]
     names: int
-    """The old number of the section with the names."""
+    """The old number of the section that contains the section names."""
 
     def pack(self) -> bytes:
-        """Return the table with new numbers."""
+        """Return the table with the new numbers."""
         return b"".join(self._renumbered(section).pack() for section in self.sections)
 
     def header(self, offset: int) -> Iterator[Replacement]:
-        """Yield the fields of the ELF header for a table at the file offset ``offset``."""
+        """Yield the ELF header fields for a table at the file offset ``offset``."""
         yield Replacement.of(E_SHOFF, _OFFSET.pack(offset))
         yield Replacement.of(E_SHNUM, _COUNTS.pack(len(self.sections), self.numbers[self.names]))
 
@@ -116,7 +116,7 @@ class SectionTable(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(section, link=link, info=info)
 
     def symbols(self, source: ElfBytes, sections: Sequence[ElfSection]) -> Iterator[Replacement]:
-        """Yield the new section numbers in symbols, at old file offsets; ``sections`` are the old headers."""
+        """Yield the new section numbers for symbols, at old file offsets; ``sections`` are the old headers."""
         if all(old == new for old, new in self.numbers.items()):
             return
         for table in sections:
@@ -129,9 +129,9 @@ class SectionTable(msgspec.Struct, frozen=True):
 def order_sections(
     sections: Sequence[ElfSection], names: int, *, added: Sequence[ElfSection] = (), gone: Sequence[ElfSection] = ()
 ) -> SectionTable:
-    """Put loaded sections before others, and the ``added`` sections, which are also loaded, after the loaded ones.
+    """Put loaded sections before other sections, and ``added``, which are also loaded, after the loaded ones.
 
-    Otherwise the order stays, without the sections in ``gone``.
+    Otherwise, the order doesn't change. The sections in ``gone`` are left out.
     """
     kept = [number for number, section in enumerate(sections) if section not in gone]
     loaded = [number for number in kept if number == 0 or sections[number].flags & SHF_ALLOC]
@@ -143,6 +143,6 @@ def order_sections(
 
 
 def require_plain_numbers(source: ElfBytes, sections: Sequence[ElfSection]) -> None:
-    """Raise `ElfError` for a file whose sections can't be renumbered: too many of them, or section groups."""
+    """Raise `ElfError` if a file has section groups or too many sections, so that they can't be renumbered."""
     if len(sections) + 1 >= _RESERVED or any(s.type in {SHT_SYMTAB_SHNDX, _SHT_GROUP} for s in sections):
         raise ElfError(source.name, f"{len(sections)} sections, or section groups", expected="a linked file")

@@ -1,4 +1,4 @@
-"""Resolves the pointers in an ELF file by its relocations; see https://gabi.xinuos.com/elf/06-reloc.html."""
+"""Resolves the pointers in an ELF file using its relocations; see https://gabi.xinuos.com/elf/06-reloc.html."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _POINTER: Final = Struct("<Q")
 INFO_AT, _ADDEND_AT = 8, 16
 _SYMBOL_VALUE_AT = 8
 _RELR_SPAN = 63
-"""The number of words that a bitmap of a RELR table covers."""
+"""The number of words that a bitmap in a RELR table covers."""
 _ABSOLUTE = {EM_PPC64: 38, EM_X86_64: 1, EM_AARCH64: 257}
 _KINDS, _MOST_OVERLAP = {SHT_SYMTAB, SHT_DYNSYM, SHT_RELA, SHT_RELR}, 2
 _MOST_LOADED = 256
@@ -53,9 +53,10 @@ _CHUNK = 1 << 16
 class Pointer(msgspec.Struct, frozen=True):
     """A pointer after relocation.
 
-    ``target`` is the address in it; in a relocatable file, the offset in the section it refers to. ``stored_at`` is the
-    file offset of the 8 bytes that decide it (an addend, or the pointer itself), or `None` if a symbol decides it. Then
-    ``named_at`` is the file offset of the relocation that names the symbol.
+    ``target`` is the address that the pointer contains; in a relocatable file, it is an offset in the section that the
+    pointer refers to. ``stored_at`` is the file offset of the 8 bytes that determine ``target`` (an addend, or the
+    pointer itself). If a symbol determines it instead, ``stored_at`` is `None`, and ``named_at`` is the file offset of
+    the relocation that names the symbol.
     """
 
     target: int
@@ -64,7 +65,7 @@ class Pointer(msgspec.Struct, frozen=True):
 
 
 def pack_relative(machine: int, target: int) -> bytes | None:
-    """Return a relocation to ``target``, without its address field, that works wherever the file is loaded.
+    """Return a relocation to ``target``, without its address field, that works at any load address.
 
     Returns `None` for a machine whose relocations are unknown.
     """
@@ -75,8 +76,8 @@ def pack_relative(machine: int, target: int) -> bytes | None:
 def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
     """Return the numbers of the dynamic symbols whose objects the loader copies into a program (``R_X86_64_COPY``).
 
-    The program has the room for the objects, and so defines the symbols, but each stays one object for the whole
-    process.
+    The program has the space for such an object, so the program defines the symbol. But the whole process shares one
+    object.
     """
     address, size = file.table.value(_DT_RELA), file.table.value(_DT_RELASZ)
     kind = _COPY.get(machine)
@@ -88,7 +89,7 @@ def find_copied(file: DynamicFile, machine: int) -> frozenset[int]:
 
 
 def iter_relocations(source: ElfBytes, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the address, info, and addend of each complete relocation in ``size`` bytes, reading a chunk at a time."""
+    """Yield the address, info, and addend of each complete relocation in ``size`` bytes, reading in chunks."""
     end = offset + size // RELOCATION_SIZE * RELOCATION_SIZE
     for start in range(offset, end, _CHUNK * RELOCATION_SIZE):
         yield from _RELA.iter_unpack(source.read(start, min(end - start, _CHUNK * RELOCATION_SIZE), "the relocations"))
@@ -97,10 +98,10 @@ def iter_relocations(source: ElfBytes, offset: int, size: int) -> Iterator[tuple
 def resolve_pointers(
     source: ElfBytes, header: Header, sections: Sequence[ElfSection], section: ElfSection, offsets: Collection[int]
 ) -> dict[int, Pointer]:
-    """Return the pointers at ``offsets`` in ``section``, resolved as the linker or the dynamic loader does.
+    """Return the pointers at ``offsets`` in ``section``, as the linker or the dynamic loader resolves them.
 
-    A pointer without a relocation, or in a RELR table, has its address in place. Raises `ElfError` if a pointer lies
-    outside the file.
+    For a pointer without a relocation, or in a RELR table, the address is stored in the pointer itself. Raises
+    `ElfError` if a pointer lies outside the file.
     """
     base = 0 if header.type == ET_REL else section.address
     wanted = {base + offset: offset for offset in offsets}
@@ -122,9 +123,10 @@ def resolve_pointers(
 
 
 def _tables(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[ElfSection]:
-    """Yield the tables of symbols and relocations; raise `ElfError` if there are more than fit without overlaps.
+    """Yield the tables of symbols and relocations; raise `ElfError` if the tables are so large that they must overlap.
 
-    The check covers the bytes, and the pointers that RELR tables cover: eight bytes there can represent 63 pointers.
+    The check counts the bytes of the tables, and the pointers that RELR tables cover. Eight bytes in a RELR table can
+    represent 63 pointers.
     """
     total = pointers = 0
     for table in sections:
@@ -138,7 +140,7 @@ def _tables(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[ElfSec
             pointers += sum(word.bit_count() - 1 if word & 1 else 1 for word in _relr_words(source, table))
         if pointers * _POINTER.size > source.size:
             found = f"RELR tables with at least {pointers} pointers in {source.size} bytes"
-            raise ElfError(source.name, found, expected="each pointer once and inside the file")
+            raise ElfError(source.name, found, expected="each pointer only once and inside the file")
         yield table
 
 
@@ -148,7 +150,7 @@ def _read_in_place(source: ElfBytes, position: int) -> Pointer:
 
 
 class _Relocations(NamedTuple):
-    """A relocation table by its columns, for a fast search in large tables."""
+    """The columns of a relocation table, for fast searches in large tables."""
 
     addresses: array[int]
     infos: array[int]
@@ -180,9 +182,9 @@ def _symbol_value(source: ElfBytes, symbols: ElfSection | None, index: int) -> i
 def iter_addresses(
     source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[ElfSection], target: ElfSection
 ) -> Iterator[Pointer]:
-    """Yield every address in ``target`` that a shared library stores in symbols and in relocated places.
+    """Yield every address in ``target`` that a shared library stores in symbols and in relocated locations.
 
-    Addresses in instructions, which are relative to the instruction, aren't found. Raises `ElfError` for damaged
+    Doesn't find the addresses in instructions, which are relative to the instruction. Raises `ElfError` for damaged
     tables.
     """
     loaded = _few_loaded(source, segments)
@@ -206,13 +208,13 @@ def _few_loaded(source: ElfBytes, segments: Sequence[Segment]) -> Sequence[Segme
     """Return the loaded segments; raise `ElfError` if there are too many to search for each pointer."""
     loaded = load_segments(segments)
     if len(loaded) > _MOST_LOADED:
-        expected = f"at most {_MOST_LOADED}; linkers make fewer than ten"
+        expected = f"at most {_MOST_LOADED}; linkers create fewer than ten"
         raise ElfError(source.name, f"{len(loaded)} loaded segments", expected=expected)
     return loaded
 
 
 def iter_relocated(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator[int]:
-    """Yield the address of every place that the loader relocates; raise `ElfError` for damaged tables."""
+    """Yield the address of every location that the loader relocates; raise `ElfError` for damaged tables."""
     for table in _tables(source, sections):
         if table.flags & SHF_ALLOC and table.type == SHT_RELA:
             yield from _read_relocations(source, table).addresses
@@ -223,7 +225,7 @@ def iter_relocated(source: ElfBytes, sections: Iterable[ElfSection]) -> Iterator
 def _addends_in(
     source: ElfBytes, header: Header, segments: Sequence[Segment], table: ElfSection, target: ElfSection
 ) -> Iterator[Pointer]:
-    """Yield the addends of relocations, and the relocated place itself if a linker wrote the same address there."""
+    """Yield the addends of relocations, and the relocated location itself if a linker wrote the same address there."""
     relative = _RELATIVE.get(header.machine)
     rows = _read_relocations(source, table)
     start, stop = target.address, target.address + target.size
@@ -243,7 +245,7 @@ def _relr_words(source: ElfBytes, table: ElfSection) -> Iterator[int]:
 
 
 def _iter_relr(source: ElfBytes, table: ElfSection) -> Iterator[int]:
-    """Yield the addresses of the pointers in a RELR table: an even word is an address, an odd word a bitmap."""
+    """Yield the addresses of the pointers in a RELR table. An even word is an address, and an odd word is a bitmap."""
     base = 0
     for word in _relr_words(source, table):
         if word & 1:

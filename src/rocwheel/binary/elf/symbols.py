@@ -1,4 +1,4 @@
-"""Reads the dynamic symbol table and symbol versions: what an ELF file needs from others, and what it provides."""
+"""Reads the dynamic symbol table and symbol versions, which an ELF file needs from other files or provides."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _STRONG = {0x11, 0x12}
 # STB_WEAK, STB_GNU_UNIQUE.
 _VAGUE = {2, 10}
 _VISIBILITY, _VISIBLE = 3, {0, 3}
-# Tables that linkers put after the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
+# The tables that linkers put after the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
 # DT_FINI_ARRAY, DT_RELR.
 _OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
 _ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH} | _OTHER_ADDRESSES
 
 
 def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield the file offset of each row in a section of symbols, and its fields, as `SymbolReader.symbols` does."""
+    """Yield the file offset of each row in a section of symbols, and the fields that `SymbolReader.symbols` yields."""
     usable = table.size - table.size % SYMBOL_LAYOUT.size
     rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
     for number, row in enumerate(rows):
@@ -60,8 +60,8 @@ def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int,
 class SymbolNames:
     """The dynamic string table, read once, for symbol names.
 
-    The total of all names may be a few times the size of the table, because linkers let names share their ends. In a
-    damaged file, symbols that begin at every byte of one long name would take gigabytes.
+    Linkers let names share their ends, so the total size of all names may be a few times the size of the table. In a
+    damaged file, symbols may begin at every byte of one long name and take gigabytes.
     """
 
     def __init__(self, file: DynamicFile) -> None:
@@ -75,7 +75,7 @@ class SymbolNames:
     def at(self, start: int) -> bytes:
         """Return the name that begins at ``start``, up to its NUL byte or the end of the table.
 
-        Raises `ElfError` if the names total more bytes than a valid table of this size can have.
+        Raises `ElfError` if the names are longer in total than is possible in a valid table of this size.
         """
         end = self._strings.find(b"\0", start)
         text = self._strings[start:] if end < 0 else self._strings[start:end]
@@ -83,11 +83,11 @@ class SymbolNames:
         return text
 
     def spend(self, size: int) -> None:
-        """Count the bytes of a name; raise `ElfError` as `at` does."""
+        """Count the bytes of a name; raise `ElfError` at the same limit as `at`."""
         self._left -= size
         if self._left < 0:
             found = f"symbol names that reuse the {len(self)} bytes of the string table too many times"
-            raise ElfError(self._name, found, remedy="The file is damaged. Copy it or build it again.")
+            raise ElfError(self._name, found, remedy="The file is damaged. Copy the file again, or rebuild it.")
 
 
 class SymbolReader:
@@ -98,7 +98,7 @@ class SymbolReader:
         self._source, self._strings = file.source, file.strings
 
     def imports(self, *names: bytes) -> bool:
-        """Return whether an undefined symbol has one of ``names``, without reading all symbols."""
+        """Return whether any undefined symbol has one of ``names``, without reading all symbols."""
         return any(
             section == _UNDEFINED
             for name in names
@@ -109,7 +109,7 @@ class SymbolReader:
     def exports(self, copied: Container[int] = ()) -> frozenset[bytes]:
         """Return the names of the defined functions and objects that are global (not weak) and visible.
 
-        ``copied`` are the numbers of symbols that belong to another library (`relocations.find_copied`).
+        ``copied`` contains the numbers of the symbols that belong to another library (`relocations.find_copied`).
         """
         names = SymbolNames(self._file)
         return frozenset(
@@ -120,7 +120,7 @@ class SymbolReader:
         )
 
     def weak_names(self) -> frozenset[bytes]:
-        """Return the names of weak or unique definitions: inline code, which most users have a copy of."""
+        """Return the names of weak or unique definitions: inline code that most users have their own copy of."""
         names = SymbolNames(self._file)
         return frozenset(
             names.at(name)
@@ -133,7 +133,7 @@ class SymbolReader:
         return (position - self._strings.offset for position in found)
 
     def _find_sections(self, name: int) -> Iterator[int]:
-        """Yield the section of each symbol whose name begins at ``name`` in the string table."""
+        """Yield the section number of each symbol whose name begins at ``name`` in the string table."""
         offset, count = self._table()
         size = count * SYMBOL_LAYOUT.size
         for position in self._source.find(_NAME.pack(name & 0xFFFFFFFF), offset, size, "the dynamic symbol table"):
@@ -143,9 +143,8 @@ class SymbolReader:
     def symbols(self) -> Iterator[tuple[int, ...]]:
         """Yield the fields of each symbol: name, info, visibility, section, value, size.
 
-        A few wrong symbols may follow.
-
-        If the file doesn't record the number of symbols, all data up to the next table count as symbols.
+        If the file doesn't record the number of symbols, all data up to the next table counts as symbols. Then a few
+        wrong symbols may follow the last symbol.
         """
         offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):
@@ -154,7 +153,7 @@ class SymbolReader:
             yield from SYMBOL_LAYOUT.iter_unpack(chunk)
 
     def _table(self) -> tuple[int, int]:
-        """Return the file offset of the symbols and their number, or zeros if there is no table."""
+        """Return the file offset and the number of the symbols, or zeros if there is no table."""
         address = self._file.table.value(DT_SYMTAB)
         if address is None:
             return 0, 0
@@ -165,7 +164,7 @@ class SymbolReader:
         return offset, count
 
     def _count(self, address: int, room: int) -> int:
-        """Return the count in the hash table, or else how many symbols fit before the next table.
+        """Return the count from the hash table or, without a count, the number of symbols before the next table.
 
         A GNU hash table has no count: it may be empty, and it omits symbols that are only referenced.
         """
@@ -195,14 +194,14 @@ class VersionNeed(msgspec.Struct, frozen=True, order=True):
 
 
 class SymbolVersion(msgspec.Struct, frozen=True):
-    """The meaning of a version index: a version needed from ``library``, or a defined version if that is empty."""
+    """The meaning of a version index: a version needed from ``library``, or a defined version if that name is empty."""
 
     name: str
     library: str = ""
 
 
 def _bounded(method: Callable[[VersionReader], Iterator[_Item]]) -> Callable[[VersionReader], Iterator[_Item]]:
-    """Stop reading a table whose chains overlap and would take very long to follow."""
+    """Stop reading a table whose chains overlap and would take too long to follow."""
 
     @wraps(method)
     def bounded(reader: VersionReader) -> Iterator[_Item]:
@@ -216,7 +215,7 @@ def _bounded(method: Callable[[VersionReader], Iterator[_Item]]) -> Callable[[Ve
 
 
 class VersionReader:
-    """Reads the version tables of one file, and the offsets of their names in the string table."""
+    """Reads a file's version tables, and the string table offsets of the names in them."""
 
     def __init__(self, file: DynamicFile) -> None:
         self._file = file
@@ -227,11 +226,11 @@ class VersionReader:
         return tuple(VersionNeed(self._name(library), self._name(version)) for library, version in self.need_offsets())
 
     def definitions(self) -> tuple[str, ...]:
-        """Return the versions that the file defines, in order, without the base version that names the file."""
+        """Return the versions that the file defines, in order, without the base version, which names the file."""
         return tuple(self._name(offset) for flags, offset in self.definition_offsets() if not flags & _BASE_DEFINITION)
 
     def by_index(self) -> dict[int, SymbolVersion]:
-        """Return the versions by the index that symbols use, without the base version."""
+        """Return the versions except the base version, keyed by the index that symbols use."""
         return dict(self._by_index())
 
     @_bounded
@@ -246,20 +245,20 @@ class VersionReader:
 
     @_bounded
     def need_offsets(self) -> Iterator[tuple[int, int]]:
-        """Yield the string offsets of the needed library and version names."""
+        """Yield the string table offsets of the names of the needed libraries and versions."""
         for position, (_, count, library, first, _) in self._chain(DT_VERNEED, DT_VERNEEDNUM, _NEED):
             for _, (_, _, _, version, _) in self._walk(position + first, count, _NEED_VERSION):
                 yield library, version
 
     def definition_offsets(self) -> Iterator[tuple[int, int]]:
-        """Yield the flags and the string offset of the name of each version definition."""
+        """Yield the flags of each version definition, and the string table offset of its name."""
         for position, (_, flags, _, _, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
             name, _ = self.source.unpack(_DEFINITION_NAME, position + first, "a version definition")
             yield flags, name
 
     @_bounded
     def parent_offsets(self) -> Iterator[int]:
-        """Yield the string offsets of all names in the version definitions, including the names of their parents."""
+        """Yield the string table offsets of all names in the version definitions, including the parents' names."""
         for position, (_, _, _, count, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
             for _, (name, _) in self._walk(position + first, count, _DEFINITION_NAME):
                 yield name
@@ -271,7 +270,7 @@ class VersionReader:
             yield from self._walk(offset, self._file.table.value(count) or 0, layout)
 
     def _walk(self, offset: int, count: int, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Follow ``count`` structures, each of which ends with the distance to the next (0 at the end)."""
+        """Follow ``count`` structures, each of which ends with the distance to the next structure (0 at the end)."""
         if count > _MOST_VERSIONS:
             raise ElfError(
                 self.source.name, f"{count} entries in a version table", expected=f"at most {_MOST_VERSIONS}"
@@ -295,7 +294,7 @@ _HIDDEN_VERSION, _OLDEST_VERSION = 0x8000, 2
 
 
 class SymbolReference(msgspec.Struct, frozen=True, order=True):
-    """A symbol that another file must define; ``version`` and the ``library`` of that version may be empty."""
+    """A symbol that another file must define; ``version`` and its ``library`` may be empty."""
 
     name: str
     version: str = ""
@@ -313,15 +312,15 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
     versions: tuple[bytes, ...] = ()
     """The versions that the file defines."""
     references: tuple[SymbolReference, ...] = ()
-    """The symbols that the file refers to without defining them, except weak references, which may stay undefined."""
+    """The symbols that the file references but doesn't define, except weak references, which may stay undefined."""
     has_versions: bool = True
     """Whether the symbols have version indices (``DT_VERSYM``), even if only for references."""
 
     def defines(self, reference: SymbolReference) -> bool:
-        """Return whether the loader binds a reference to this file, by the rules of glibc's ``elf/dl-lookup.c``.
+        """Return whether the loader binds a reference to this file, following glibc's ``elf/dl-lookup.c``.
 
-        The same version matches a version, and so does a symbol without versions. A reference without a version matches
-        the default version.
+        A reference with a version matches the same version and symbols without versions. A reference without a version
+        matches the default version.
         """
         name = reference.name.encode()
         if name in self.definitions:
@@ -333,7 +332,7 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _default_names(self) -> frozenset[bytes]:
-        """The names with a default version, to avoid a search through each version; there may be thousands."""
+        """The names that have a default version; avoids a search through all versions, which may be thousands."""
         parts = (definition.rpartition(b"@@") for definition in self.definitions)
         versions = set(self.versions)
         return frozenset(name for name, mark, version in parts if mark and version in versions)
@@ -345,7 +344,7 @@ def read_linkage(file: DynamicFile) -> Linkage:
 
 
 class _Reading:
-    """The tables of a file's dynamic symbols, combined."""
+    """The combined dynamic symbol tables of a file."""
 
     def __init__(self, file: DynamicFile) -> None:
         self._symbols = list(SymbolReader(file).symbols())
@@ -392,7 +391,7 @@ class _Reading:
 
 
 def _read_indices(file: DynamicFile, count: int) -> Sequence[int]:
-    """Return the version index of each symbol, or an empty sequence in a file without versions."""
+    """Return the version index of each symbol, or an empty sequence for a file without versions."""
     address = file.table.value(DT_VERSYM)
     if address is None:
         return ()

@@ -1,1 +1,1 @@
-"""Kpack archives of device code, their markers in host files, and who points where."""
+"""Reads and writes kpack archives of device code, and the markers in host files that refer to them."""

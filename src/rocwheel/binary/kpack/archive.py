@@ -1,11 +1,11 @@
-"""Reads kpack archives of version 1: their table of contents, and the code objects in them.
+"""Reads version 1 kpack archives: the table of contents and the code objects.
 
-The table is MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md). Other data may follow a value, as the
-rest of the section follows a marker. So the reader finds the end of the value first, and msgspec decodes the bytes
-before that end.
+The table is MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md). Other data may follow a value. For
+example, the rest of a section may follow a marker. So the reader finds the end of the value first, and msgspec decodes
+the bytes before that end.
 
-The table maps ``binary#index`` and a target to an ordinal, the position of a code object in the archive. Several keys
-may share an ordinal. Readers use ``compression_scheme``, ``gfx_arches``, ``toc``, and the places of the code objects,
+The table maps ``binary#index`` and a target to an ordinal, the number of a code object in the archive. Several keys may
+share an ordinal. Readers use ``compression_scheme``, ``gfx_arches``, ``toc``, and the positions of the code objects,
 and ignore all other keys.
 
 ======  =============================================================================================
@@ -14,11 +14,12 @@ offset  what
 0       ``KPAK``
 4       u32 version, 1
 8       u64 offset of the table of contents, which takes the rest of the file
-...     with the scheme ``none`` the code objects as they are, where the table says;
-        with ``zstd-per-kernel``, in one place: u32 n, then n times u32 size and a zstd frame
+...     with the scheme ``none``, the uncompressed code objects at the offsets in the table;
+        with ``zstd-per-kernel``, in one range: u32 n, then n times u32 size and a zstd frame
 ======  =============================================================================================
 
-Numbers are little-endian. Readers of the format: AMD's runtime (librocm_kpack), its Python tool, and hrx-system.
+Numbers are little-endian. The readers of the format are AMD's runtime (librocm_kpack), AMD's Python tool, and
+hrx-system.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ if TYPE_CHECKING:
 
 
 class KpackError(DeviceCodeError):
-    """A kpack archive, or a marker that names one, that can't be used or made."""
+    """An error for a kpack archive, or a marker that names an archive, that can't be used or created."""
 
 
 Value = TypeVar("Value")
 
 CONTAINER_LIMIT = 1 << 20
-"""The most entries in a map or an array: AMD's runtime accepts no more code objects in an archive."""
+"""The maximum number of entries in a map or array. AMD's runtime accepts no more code objects in an archive."""
 
 _SIZES = dict(
     zip(
@@ -60,16 +61,16 @@ _SIZES = dict(
         strict=True,
     )
 )
-"""The bytes after the first one in values with a fixed size: nil, bool, float, uint, int, fixext."""
+"""The number of bytes after the first byte of values with a fixed size: nil, bool, float, uint, int, fixext."""
 _LENGTHS = {lead + n: (1 << n, more) for lead, more in ((0xC4, 0), (0xC7, 1), (0xD9, 0)) for n in range(3)}
-"""The bytes for the length of bin, ext, and str, and the extra bytes for the type of an ext."""
+"""The size of the length field of bin, ext, and str, and the number of extra bytes for the type of an ext."""
 _CONTAINERS = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
-"""The bytes for the count of arrays and maps, and the number of values in each entry."""
+"""The size of the count field of arrays and maps, and the number of values in each entry."""
 _RAW_MAP = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 
 
 def value_end(data: bytes, start: int, place: CodePlace) -> int:
-    """Return the end of the value at ``start``; raise `KpackError` if it isn't in ``data``."""
+    """Return the end of the value at ``start``; raise `KpackError` if the value's end isn't in ``data``."""
     position, missing = start, 1
     while missing:
         if position >= len(data):
@@ -82,7 +83,7 @@ def value_end(data: bytes, start: int, place: CodePlace) -> int:
 
 
 def _step(data: bytes, position: int, place: CodePlace) -> tuple[int, int]:
-    """Return the position after the head of a value, or after all of a simple value, and the number of values in it."""
+    """Return the position after a value's head, or after all of a simple value, and how many values it contains."""
     lead = data[position]
     position += 1
     if lead < 0x80 or lead >= 0xE0:
@@ -109,7 +110,7 @@ def _number(data: bytes, position: int, width: int) -> int:
 
 
 def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[str, msgspec.Raw]:
-    """Return the values of a map by key, still encoded; ``what`` describes the map in messages.
+    """Return the still encoded values of a map, keyed by name; ``what`` describes the map in messages.
 
     Raises `KpackError` for other values, keys that aren't strings, repeated keys, and too many keys.
     """
@@ -117,7 +118,7 @@ def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[st
     values: dict[str, msgspec.Raw] = decode_value(_RAW_MAP, raw, what, place)
     if len(values) != size:
         found = f"{what} with {count(size, 'key')}, but only {len(values)} distinct"
-        raise KpackError(place, found, expected="each key once, because readers choose different values")
+        raise KpackError(place, found, expected="each key only once, because readers choose different values")
     return values
 
 
@@ -152,7 +153,7 @@ _MOST_INDEX_DIGITS = 10
 
 
 class Scheme(str, Enum):
-    """How the code objects of an archive are stored; readers know no other schemes."""
+    """The storage format of an archive's code objects; readers don't know any other schemes."""
 
     NONE = "none"
     """Uncompressed."""
@@ -161,7 +162,7 @@ class Scheme(str, Enum):
 
 
 class KernelKey(msgspec.Struct, frozen=True, order=True):
-    """The key of a runtime's lookup: the host file's kernel name, the index in the wrapper, and a target."""
+    """The key for a runtime's lookup: the host file's kernel name, the index in the wrapper, and a target."""
 
     binary: str
     index: int
@@ -172,14 +173,14 @@ class KernelKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """The place of a stored code object, counted from the beginning of the archive, and its stored size."""
+    """The stored size of a code object, and its offset from the beginning of the archive."""
 
     offset: _Number
     size: _Number
 
 
 class TocEntry(msgspec.Struct, frozen=True):
-    """The table entry of a code object: its ordinal, and its decompressed size."""
+    """A code object's table entry: its ordinal and its decompressed size."""
 
     ordinal: _Number
     original_size: _Number
@@ -187,7 +188,7 @@ class TocEntry(msgspec.Struct, frozen=True):
 
 
 class Toc(msgspec.Struct, frozen=True):
-    """The content of the table; ``fields`` are all its values, still encoded."""
+    """The content of the table; ``fields`` contains all its values, still encoded."""
 
     fields: dict[str, msgspec.Raw]
     size: int
@@ -196,7 +197,7 @@ class Toc(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
 
     def text(self, key: str, place: CodePlace) -> str:
-        """Return a string from the table, or an empty string if it isn't there."""
+        """Return a string from the table, or an empty string if the table doesn't have the key."""
         return decode_value(_TEXT, self.fields[key], key, place) if key in self.fields else ""
 
     def number(self, key: str, place: CodePlace) -> int:
@@ -204,12 +205,12 @@ class Toc(msgspec.Struct, frozen=True):
         return decode_value(_NUMBER, self._require(key, place), key, place)
 
     def blobs(self, place: CodePlace) -> tuple[Blob, ...]:
-        """Return the places of the code objects, by ordinal, in an archive with the scheme `Scheme.NONE`."""
+        """Return the positions of the code objects in an archive with the scheme `Scheme.NONE`, in ordinal order."""
         blobs: list[Blob] = decode_value(_BLOBS, self._require("blobs", place), "blobs", place)
         return tuple(blobs)
 
     def iter_entries(self, place: CodePlace) -> Iterator[tuple[str, str, TocEntry]]:
-        """Yield the key, the target, and the entry of each code object that can be looked up, in table order."""
+        """Yield the key, the target, and the entry of each code object with a lookup key, in table order."""
         for key, raw in decode_map(self._require("toc", place), "toc", place).items():
             for target, entry in decode_map(raw, f"toc entry {quoted(key)}", place).items():
                 what = f"toc entry {quoted(key)} for {quoted(target)}"
@@ -230,7 +231,7 @@ _ENTRY = msgspec.msgpack.Decoder(TocEntry)
 
 
 def read_toc(data: bytes, place: CodePlace) -> Toc:
-    """Return the table at the start of ``data``; raise `KpackError` if no reader would accept it."""
+    """Return the table at the start of ``data``; raise `KpackError` if every reader would reject the table."""
     size = value_end(data, 0, place)
     fields = decode_map(data[:size], "the table of contents", place)
     if "gfx_arches" not in fields:
@@ -246,7 +247,7 @@ def read_toc(data: bytes, place: CodePlace) -> Toc:
 
 
 def split_key(key: str) -> tuple[str, int | None]:
-    """Return the kernel name and the index in a key, or the whole key and `None` for a key from other software."""
+    """Return the kernel name and the index from a key, or the whole key and `None` for a key from other software."""
     binary, mark, digits = key.rpartition("#")
     is_index = mark and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_INDEX_DIGITS
     if not is_index or str(int(digits)) != digits or int(digits) >= 1 << 32:
@@ -255,18 +256,18 @@ def split_key(key: str) -> tuple[str, int | None]:
 
 
 SIZE = struct.Struct("<I")
-"""The number of frames; also the size before each frame."""
+"""The number of frames, and also the size before each frame."""
 FRAME_LIMIT = CONTAINER_LIMIT
-"""The most frames that AMD's runtime accepts."""
+"""The maximum number of frames that AMD's runtime accepts."""
 _FIRST = 64
-"""The place where all known writers start the frames, after the number of frames and the size of the first."""
+"""The offset at which all known writers start the frames, after the number of frames and the first frame's size."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WHOLE_LIMIT = 1 << 32
-"""The limit of AMD's runtime for the total size of all frames, in bytes."""
+"""AMD's runtime's limit on the total size of all frames, in bytes."""
 _INPUT = 1 << 16
 _OUTPUT = 4 << 20
 _WINDOW_LOG = 27
-"""The largest window, 128 MiB, which limits the memory; writers of kernels need 8 MiB."""
+"""The base-2 logarithm of the largest window, 128 MiB, which limits memory use. Writers of kernels need 8 MiB."""
 _OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG}
 
 
@@ -277,7 +278,7 @@ def begins_with_frames(data: Data) -> bool:
 
 
 def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob, ...]:
-    """Return the places of the frames, by ordinal; raise `KpackError` if they aren't where the table says."""
+    """Return the positions of the frames, in ordinal order; raise `KpackError` if they disagree with the table."""
     start, stop = _frames_place(toc, CodePlace(name, toc_offset), toc_offset)
     frames = _frame_size(data, start)
     if frames > FRAME_LIMIT:
@@ -299,7 +300,7 @@ def read_frames(data: Data, toc: Toc, name: str, toc_offset: int) -> tuple[Blob,
 
 
 def _frames_place(toc: Toc, place: CodePlace, toc_offset: int) -> tuple[int, int]:
-    """Return the start of the frames, with their count, and their end, from the table of contents."""
+    """Return the start of the frames, including their count, and their end, according to the table of contents."""
     start, size = toc.number("zstd_offset", place), toc.number("zstd_size", place)
     stop = start + size
     if start < 16 or size < SIZE.size or stop > toc_offset:
@@ -317,9 +318,9 @@ def _frame_size(data: Data, offset: int) -> int:
 
 
 def iter_frame(frame: Data, size: int, *, place: CodePlace, step: int = _OUTPUT) -> Iterator[bytes]:
-    """Yield the content of a zstd frame, in pieces of at most ``step`` bytes, and never more than ``size`` in total.
+    """Yield a zstd frame's content in pieces of at most ``step`` bytes, but never more than ``size`` bytes in total.
 
-    Raises `KpackError` if the frame is damaged or has another size.
+    Raises `KpackError` if the frame is damaged or its content has another size.
     """
     try:
         yield from _iter_frame(frame, size, place, step)
@@ -351,9 +352,9 @@ def _iter_frame(frame: Data, size: int, place: CodePlace, step: int) -> Iterator
 HEADER = struct.Struct("<4sIQ")
 VERSION = 1
 ARCHIVE_LIMIT = (1 << 31) - 1
-"""The largest archive that every reader accepts, in bytes."""
+"""The size in bytes of the largest archive that every reader accepts."""
 TOC_LIMIT = 64 << 20
-"""The largest table of contents that is read, in bytes; tables in ROCm libraries have well under one million."""
+"""The size in bytes of the largest table of contents to read; tables in ROCm libraries are well below 1 MB."""
 
 
 class KpackEntry(msgspec.Struct, frozen=True):
@@ -368,7 +369,7 @@ class KpackEntry(msgspec.Struct, frozen=True):
     ordinal: int
     size: int
     offset: int
-    """The place of the stored code object, counted from the beginning of the archive."""
+    """The offset of the stored code object from the beginning of the archive."""
     stored_size: int
 
     @property
@@ -378,7 +379,7 @@ class KpackEntry(msgspec.Struct, frozen=True):
 
 
 class KpackArchive(msgspec.Struct, frozen=True, dict=True):
-    """An archive: its own description, the places of its code objects, and problems for some readers."""
+    """An archive: its table fields, its code objects' positions, and problems that some readers have with it."""
 
     name: str
     targets: tuple[str, ...]
@@ -393,7 +394,7 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
     """The number of bytes after the table of contents; some readers refuse such an archive."""
 
     def find(self, binary: str, index: int, target: str) -> KpackEntry | None:
-        """Return the code object with exactly this key and target, as runtimes look it up.
+        """Return the code object with exactly this key and target, as a runtime would look it up.
 
         Runtimes also require that the archive lists the target.
         """
@@ -410,9 +411,10 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_archive(data: Data, *, name: str) -> KpackArchive:
-    """Read the table of the archive ``data``, and check that code objects lie inside and don't overlap; read no code.
+    """Read the table of the archive ``data``, without reading code.
 
-    Raises `KpackError` if the file is damaged or has another kind or version, and `ProblemsError` for several faults.
+    Also checks that the code objects are inside the file and don't overlap. Raises `KpackError` if the file is damaged
+    or has another kind or version, and `ProblemsError` for several faults.
     """
     toc_offset = _read_header(data, name)
     place = CodePlace(name, toc_offset)
@@ -422,7 +424,7 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
     problems = list(_misplaced(blobs, name, toc_offset))
     for key, target, entry in found:
         if entry.ordinal >= len(blobs):
-            expected = f"one of {len(blobs)}" if blobs else "none, as there is no code object"
+            expected = f"one of {len(blobs)}" if blobs else "no entries, because there is no code object"
             problems.append(KpackError(place, f"{key} for {target} has the ordinal {entry.ordinal}", expected=expected))
     raise_all(name, problems)
     entries = tuple(
@@ -461,7 +463,7 @@ def _read_header(data: Data, name: str) -> int:
         raise KpackError(CodePlace(name, 4), found, expected="version 1", remedy="Use a newer rocwheel.")
     if not HEADER.size <= toc_offset < len(data):
         found = f"a table of contents at {toc_offset:#x} in a file that ends at {len(data):#x}"
-        remedy = "The file is truncated or damaged. Copy it or build it again."
+        remedy = "The file is truncated or damaged. Copy the file again, or rebuild it."
         raise KpackError(CodePlace(name, 8), found, expected="a table inside the file", remedy=remedy)
     if len(data) - toc_offset > TOC_LIMIT:
         found = f"a table of contents of {len(data) - toc_offset} bytes"
@@ -470,7 +472,7 @@ def _read_header(data: Data, name: str) -> int:
 
 
 def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[KpackError]:
-    """Yield the error for each code object outside its part of the file, or overlapping another one."""
+    """Yield an error for each code object that is outside its part of the file or overlaps another code object."""
     for ordinal, blob in enumerate(blobs):
         if blob.offset < HEADER.size or blob.offset + blob.size > toc_offset:
             found = f"code object {ordinal}, of {count(blob.size, 'byte')}"
@@ -484,7 +486,7 @@ def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[Kp
 
 
 def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: CodePlace) -> Iterator[str]:
-    """Yield the entries that some reader refuses or never finds, although this reader accepts them."""
+    """Yield problems that this reader accepts, but that make other readers refuse the archive or miss an entry."""
     if rest := size - place.offset - toc.size:
         yield f"{place}: {count(rest, 'byte')} after the table of contents, which some readers refuse"
     if size > ARCHIVE_LIMIT:
@@ -499,15 +501,15 @@ def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], pl
 
 
 KERNEL_LIMIT = 1 << 30
-"""The largest code object that is read into memory, in bytes; ROCm's largest has a tenth of that."""
+"""The size in bytes of the largest code object that is read into memory; ROCm's largest has a tenth of that size."""
 
 
 def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int | None = None) -> Iterator[Data]:
     """Yield a code object of ``archive``, whose bytes are ``data``, in pieces of a few megabytes.
 
     Raises `KpackError` if the code object is damaged or its size differs from the table, at the latest after the last
-    piece. Then discard the earlier pieces. The pieces never exceed the size in the table. A code object of more than
-    ``limit`` bytes is refused before the first piece.
+    piece. In that case, discard the earlier pieces. The pieces never exceed the size in the table. A code object of
+    more than ``limit`` bytes is refused before the first piece.
     """
     place = CodePlace(archive.name, entry.offset)
     if limit is not None and entry.size > limit:
@@ -525,7 +527,7 @@ def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: 
 
 
 def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size: int) -> bytes:
-    """Return up to ``size`` bytes from the start of a code object; raise `KpackError` if it is damaged."""
+    """Return up to ``size`` bytes from the start of a code object; raise `KpackError` if the code object is damaged."""
     stored = data[entry.offset : entry.offset + entry.stored_size]
     if archive.scheme is not Scheme.ZSTD:
         return bytes(stored[:size])
@@ -538,9 +540,9 @@ def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size:
 
 
 def read_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int = KERNEL_LIMIT) -> memoryview:
-    """Return a complete code object; raise `KpackError` as `iter_kernel` does, and for more than ``limit`` bytes.
+    """Return a complete code object; raise the same errors as `iter_kernel`, also for more than ``limit`` bytes.
 
-    Memory grows only with the actual data, whatever size is declared.
+    Memory use grows only with the actual data, regardless of the declared size.
     """
     code = bytearray()
     for piece in iter_kernel(data, archive, entry, limit=limit):

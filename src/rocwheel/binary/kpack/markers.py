@@ -1,13 +1,14 @@
-"""Reads and writes markers, which tell a split host file the archives with its code, and finds those archives.
+"""Reads and writes markers, which name the archives with a split host file's code, and finds those archives.
 
-A marker is a MessagePack map with ``kernel_name``, the name of the file in archives, and ``kpack_search_paths``.
-Readers begin where a wrapper points, look at 64 KiB at most, and stop at the end of the map. So several markers share
-one section. The first map contains the others, under a key that readers ignore. The section is one value, for readers
-that refuse any data after it. Three more ignored keys help to join the host file and archives again. They are the entry
-IDs of the bundle, a checksum of the sizes of their code, and whether the bundle was compressed. The checksum reveals
-archives from another build.
+A marker is a MessagePack map with ``kernel_name``, the file's name in archives, and ``kpack_search_paths``. Readers
+begin at the target of a wrapper, look at 64 KiB at most, and stop at the end of the map. So several markers can share
+one section. The first map contains the other maps, under a key that readers ignore. The whole section is one value,
+because some readers refuse any data after the value. Three more ignored keys help to join the host file and its
+archives again. They contain the bundle's entry IDs, checksums of the code sizes, and whether the bundle was compressed.
+The checksums reveal archives from another build.
 
-AMD's tool of mid-2026 counts units in each archive, and skips units without its target; wrappers count all units.
+AMD's tool from mid-2026 numbers the units in each archive, and skips units without the archive's target. Wrappers
+number all units.
 """
 
 from __future__ import annotations
@@ -61,31 +62,31 @@ _TRUTH = msgspec.msgpack.Decoder(bool)
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The name of a host file in archives, and the search paths for these archives.
+    """A host file's name in archives, and the search paths for these archives.
 
-    Paths are absolute, or relative to the folder of the file; `PLACEHOLDER` represents a target.
+    Paths are absolute, or relative to the file's folder; `PLACEHOLDER` represents a target.
     """
 
     kernel_name: str
     search_paths: tuple[str, ...]
     entries: tuple[str, ...] = ()
-    """The IDs of the bundle's entries before the code was split off, in order; empty if they weren't stored."""
+    """The IDs of the bundle's entries before the code was split off, in order; empty if the IDs weren't stored."""
     checks: tuple[int, ...] = ()
-    """The `check_sizes` value for the code of each of these entries; empty if the values weren't stored."""
+    """The `check_sizes` value for each entry's code; empty if the values weren't stored."""
     compressed: bool = False
-    """Whether the bundle was compressed; false if that wasn't stored."""
+    """Whether the bundle was compressed; false if the marker doesn't say."""
 
 
 def check_sizes(sizes: Iterable[tuple[int, int]]) -> int:
-    """Return a checksum of the indices of units and the code size of each, for one entry of its bundle."""
+    """Return a checksum for one bundle entry, of pairs of a unit's index and its code size."""
     return zlib.crc32(b"".join(struct.pack("<IQ", *pair) for pair in sorted(sizes)))
 
 
 def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
-    """Return the content of a section with all ``markers`` (at least one), and the offset of each marker in it.
+    """Return the content of a section with all ``markers`` (at least one), and each marker's offset in the section.
 
-    Raises `KpackError` for markers that some reader refuses. They have no search path, more than 32 search paths, long
-    paths, or a total of more than 64 KiB.
+    Raises `KpackError` for markers that some reader refuses: without a search path, with more than 32 search paths,
+    with long paths, or with a total of more than 64 KiB.
     """
     raise_all("markers", list(_find_problems(markers)))
     first, *others = markers
@@ -97,7 +98,7 @@ def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
     if len(section) > _LARGEST:
         found = f"{count(len(markers), 'marker')} of {len(section)} bytes in total"
         raise KpackError(
-            CodePlace(first.kernel_name), found, expected=f"at most {_LARGEST}, because readers look no further"
+            CodePlace(first.kernel_name), found, expected=f"at most {_LARGEST}, because readers read no further"
         )
     starts, position = [0], len(section) - sum(map(len, parts))
     for part in parts:
@@ -130,9 +131,9 @@ def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
 
 
 def read_marker(data: Data, *, place: CodePlace) -> Marker:
-    """Return the marker at the start of ``data``, which reaches from a wrapper's target to the end of the section.
+    """Return the marker at the start of ``data``, which extends from a wrapper's target to the end of the section.
 
-    Raises `KpackError` if there is no such map, or it extends beyond 64 KiB.
+    Raises `KpackError` if there is no such map, or the map extends beyond 64 KiB.
     """
     head = bytes(load(data[:_LARGEST]))
     fields = decode_map(head[: value_end(head, 0, place)], "a marker", place)
@@ -151,17 +152,17 @@ def read_marker(data: Data, *, place: CodePlace) -> Marker:
 
 
 class FoundFile(NamedTuple):
-    """A file that a search path leads to, and the target for the placeholder (empty if there is no placeholder)."""
+    """A file that a search path refers to, and the target for the placeholder (empty if there is no placeholder)."""
 
     path: Path
     target: str
 
 
 def find_archives(folder: Path, search_path: str) -> tuple[FoundFile, ...]:
-    """Return the files that a search path of a library in ``folder`` leads to, in order, for all targets.
+    """Return the files that a search path of a library in ``folder`` refers to, in order, for all targets.
 
-    A path is absolute, or relative to the real folder of the library. The first `PLACEHOLDER` represents any target ID,
-    with or without features; AMD's runtime reads a second one literally.
+    A path is absolute, or relative to the library's real folder. The first `PLACEHOLDER` represents any target ID, with
+    or without features. AMD's runtime reads a second placeholder literally.
     """
     place = str(folder.resolve() / search_path)
     if PLACEHOLDER not in search_path:
@@ -172,12 +173,12 @@ def find_archives(folder: Path, search_path: str) -> tuple[FoundFile, ...]:
 
 
 def leads_to(place: str, path: str) -> bool:
-    """Return whether ``place`` leads to ``path`` for some target in its `PLACEHOLDER`."""
+    """Return whether ``place`` refers to ``path`` for any target in its `PLACEHOLDER`."""
     return target_at(place, path) is not None
 
 
 def target_at(place: str, path: str) -> str | None:
-    """Return the target that turns ``place`` into ``path``, or `None` for another path.
+    """Return the target that turns ``place`` into ``path``, or `None` if ``path`` doesn't match.
 
     The target is empty if ``place`` has no `PLACEHOLDER`.
     """
@@ -201,11 +202,11 @@ Unit = TypeVar("Unit", bound="Hashable")
 def match_units(
     kernels: Mapping[Unit, frozenset[str]], reference: Mapping[Unit, frozenset[str]]
 ) -> dict[Unit, Unit] | None:
-    """Return the true unit of each code object by the unit it is stored as, or `None` if that is ambiguous.
+    """Return each code object's true unit, keyed by the unit it is stored under, or `None` if the result is ambiguous.
 
-    ``kernels`` has the kernel names of each code object. ``reference`` has those of all units, for a target that has
-    all of them. The result is ambiguous if two units have the same kernels, or a code object has the kernels of no
-    unit.
+    ``kernels`` has the kernel names of each code object. ``reference`` has the kernel names of all units, from a target
+    that has code for all units. The result is ambiguous if two units have the same kernels, or a code object's kernels
+    match no unit.
     """
     units: dict[frozenset[str], Unit] = {}
     for unit, names in reference.items():
@@ -218,7 +219,7 @@ def match_units(
 
 
 class SplitUnit(msgspec.Struct, frozen=True):
-    """A wrapper of a split library: its offset in the file, and the values that a runtime looks up."""
+    """A wrapper in a split library: its offset in the file, and the values that a runtime looks up."""
 
     offset: int
     index: int
@@ -226,25 +227,26 @@ class SplitUnit(msgspec.Struct, frozen=True):
 
 
 class SplitLibrary(msgspec.Struct, frozen=True):
-    """A host file whose code is in archives, by wrapper; wrappers of one bundle have equal entries in ``units``."""
+    """A host file whose code is in archives. Each wrapper has a unit; wrappers of one bundle have equal units."""
 
     name: str
     units: tuple[SplitUnit, ...]
 
 
 def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
-    """Return the references of ``data`` to archives, or `None` for a file that has no code or contains all of it.
+    """Return the references of ``data`` to archives, or `None` for a file that has no code or contains all its code.
 
-    A debug information file has sections for wrappers without bytes, and so has no references. Raises `KpackError` for
-    mixed kinds of wrappers, and for pointers and markers that no runtime can use. Raises `ElfError` for damaged files.
+    A file with detached debug information has empty sections for wrappers, and so has no references. Raises
+    `KpackError` for mixed kinds of wrappers, and for pointers and markers that runtimes can't use. Raises `ElfError`
+    for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or not any(wrapper.is_kpack for wrapper in fat.wrappers):
         return None
     rest = [wrapper for wrapper in fat.wrappers if not wrapper.is_kpack]
     if rest:
-        found = f"{count(len(rest), 'wrapper')} for bundles next to {len(fat.wrappers) - len(rest)} for kpack archives"
-        raise KpackError(CodePlace(name, rest[0].offset), found, expected="wrappers of one kind")
+        found = f"{count(len(rest), 'wrapper')} for bundles and {len(fat.wrappers) - len(rest)} for kpack archives"
+        raise KpackError(CodePlace(name, rest[0].offset), found, expected="wrappers of only one kind")
     section = _find_section(data, name)
     markers: dict[int, Marker] = {}
     for wrapper in fat.wrappers:
@@ -255,7 +257,7 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
 
 
 def find_split_library(data: Data, *, name: str) -> SplitLibrary | None:
-    """Return what `read_split_library` returns, or `None` for a file that can't hold device code next to host code."""
+    """Return what `read_split_library` returns, or `None` for a file that can't hold both host code and device code."""
     return read_split_library(data, name=name) if is_host_file(data) else None
 
 

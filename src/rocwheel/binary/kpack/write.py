@@ -1,4 +1,4 @@
-"""Writes kpack archives in one pass: new or smaller archives, or archives in another scheme or at another level."""
+"""Writes kpack archives in one pass: new archives, selections from archives, and archives with another compression."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ _ALIGNMENT = 64
 
 
 class ArchiveSink(Protocol):
-    """A file that is written from beginning to end, such as an `AtomicFile`."""
+    """A file that is written sequentially, such as an `AtomicFile`."""
 
     def write(self, data: bytes | memoryview, /) -> object:
         """Append bytes."""
 
     def overwrite(self, offset: int, data: bytes, /) -> object:
-        """Replace bytes that were written before."""
+        """Replace bytes that were written earlier."""
 
 
 class FileSink:
-    """An open, empty file as an `ArchiveSink`."""
+    """An `ArchiveSink` for an open, empty file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.write = file.write
 
     def overwrite(self, offset: int, data: bytes, /) -> None:
-        """Replace bytes that were written before."""
+        """Replace bytes that were written earlier."""
         position = self._file.tell()
         self._file.seek(offset)
         self._file.write(data)
@@ -71,7 +71,7 @@ class FileSink:
 
 
 class ArchiveSettings(msgspec.Struct, frozen=True):
-    """The description in an archive: its group name, its GPU family, and its storage scheme."""
+    """An archive's metadata: its group name, its GPU family, and its storage scheme."""
 
     group: str
     family: str
@@ -79,9 +79,10 @@ class ArchiveSettings(msgspec.Struct, frozen=True):
 
 
 def compress_kernel(code: Data, scheme: Scheme, level: int = DEVICE_CODE_LEVEL) -> Data:
-    """Return a code object in the stored form of this scheme; for use in worker threads.
+    """Return a code object as stored in this scheme; suitable for worker threads.
 
-    The same bytes give the same result. Frames have a checksum, because the format itself has none that shows damage.
+    Identical input produces identical output. Frames have a checksum, because the format itself has no checksum that
+    reveals damage.
     """
     if scheme is Scheme.NONE:
         return code
@@ -93,10 +94,10 @@ def _frame_options(level: int) -> dict[int, int]:
 
 
 class KernelMeter:
-    """Measures, to within a few bytes, the zstd size in `compress_kernel` of a code object that arrives in pieces."""
+    """Measures the zstd size of a code object that arrives in pieces, to within a few bytes of `compress_kernel`."""
 
     def __init__(self, size: int, level: int = DEVICE_CODE_LEVEL) -> None:
-        """Start with a code object of ``size`` bytes."""
+        """Start measuring a code object of ``size`` bytes."""
         self._encoder = zstd.ZstdCompressor(options=_frame_options(level))
         self._encoder.set_pledged_input_size(size)
         self._made = 0
@@ -107,12 +108,12 @@ class KernelMeter:
             self._made += len(self._encoder.compress(part))
 
     def finish(self) -> int:
-        """Return the size of the frame after all bytes were added."""
+        """Return the size of the frame, after you added all bytes."""
         return self._made + len(self._encoder.flush())
 
 
 class BlobWriter:
-    """Writes the code objects of an archive to a new file in the format of its scheme, followed by any table."""
+    """Writes an archive's code objects to a new file in the format of the archive's scheme. A table may follow."""
 
     def __init__(self, file: ArchiveSink, scheme: Scheme, name: str) -> None:
         self._file, self._scheme, self._name = file, scheme, name
@@ -124,11 +125,11 @@ class BlobWriter:
 
     @property
     def stored_size(self) -> int:
-        """The size of the code objects so far, in bytes."""
+        """The total stored size of the code objects so far, in bytes."""
         return sum(blob.size for blob in self._blobs)
 
     def add(self, stored: Data) -> int:
-        """Write a code object in the form from `compress_kernel`; return its ordinal.
+        """Write a code object in the form that `compress_kernel` returns, and return its ordinal.
 
         Raises `KpackError` if the archive would be too large for a reader, or have too many code objects.
         """
@@ -149,7 +150,7 @@ class BlobWriter:
         return len(self._blobs) - 1
 
     def finish(self, fields: Mapping[str, object]) -> None:
-        """Write the table of contents: ``fields``, then the format and the places of the code objects.
+        """Write the table of contents: ``fields``, then the format and the positions of the code objects.
 
         Raises `KpackError` if the archive or the table becomes too large for a reader.
         """
@@ -178,7 +179,7 @@ class BlobWriter:
 
 
 class KpackWriter:
-    """Writes one archive to ``file``, which must be new; the same additions in the same order give the same bytes.
+    """Writes one archive to ``file``, which must be new; the output depends only on the additions and their order.
 
     Call `add` for each code object, in a fixed order, and `finish` at the end. Both raise `KpackError`.
     """
@@ -190,13 +191,13 @@ class KpackWriter:
         self._is_finished = False
 
     def add(self, keys: Iterable[KernelKey], stored: Data, size: int) -> int:
-        """Write a code object of ``size`` bytes, in the form from `compress_kernel`, under all of ``keys``.
+        """Write a code object of ``size`` bytes, in the form that `compress_kernel` returns, under all of ``keys``.
 
         Returns its ordinal. Raises `KpackError` for a repeated key, an empty code object, and an uncompressed code
         object with another size.
         """
         assert not self._is_finished, "the archive is finished"
-        # Keys use ``/`` in paths on all systems.
+        # Paths in keys use ``/`` on all systems.
         keys = [KernelKey(key.binary.replace("\\", "/"), key.index, key.target) for key in keys]
         twice = [key for number, key in enumerate(keys) if key in self._entries or key in keys[:number]]
         if twice:
@@ -237,7 +238,8 @@ class KpackWriter:
 def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackArchive:
     """Return ``archive`` with only the ``kept`` entries; their code objects get new numbers in the same order.
 
-    The result lists the remaining targets. Code objects stay in place: `recompress_archive` writes the new archive.
+    The result lists the remaining targets. This function doesn't move code objects: `recompress_archive` writes the new
+    archive.
     """
     entries = tuple(kept)
     ordinals = sorted({entry.ordinal for entry in entries})
@@ -252,12 +254,12 @@ def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackAr
 
 
 def _count_unnamed(archive: KpackArchive) -> int:
-    """Return the number of code objects in ``archive`` without a key: readers accept them, but never find them."""
+    """Return the number of code objects in ``archive`` without a key, which readers accept but never find."""
     return len(archive.blobs) - len({entry.ordinal for entry in archive.entries})
 
 
 def unnamed_remark(archive: KpackArchive) -> str:
-    """Return the report for an archive that is written without such code objects, or an empty string if it has none."""
+    """Return a remark about code objects left out for lack of a key, or an empty string if there are none."""
     unnamed = _count_unnamed(archive)
     return f"left out {count(unnamed, 'code object')} that no key names" if unnamed else ""
 
@@ -267,7 +269,7 @@ def selected_fields(
 ) -> dict[str, msgspec.Raw | object]:
     """Return the ``fields`` of an old table, adapted to ``archive``, which is all or part of the old archive.
 
-    Other values of each entry stay, including unknown keys.
+    Entries keep their other values, including unknown keys.
     """
     ordinals = {(entry.key, entry.target): entry.ordinal for entry in archive.entries}
     table: dict[str, dict[str, object]] = {}
@@ -283,7 +285,7 @@ _PLACES = ("compression_scheme", "blobs", "zstd_offset", "zstd_size")
 
 
 class Storing(msgspec.Struct, frozen=True):
-    """How to store code objects; without a level, zstd frames stay as they are and other code uses ``default``."""
+    """Settings for storing code objects. Without a level, zstd frames don't change, and other code uses ``default``."""
 
     scheme: Scheme
     level: int | None = None
@@ -291,7 +293,7 @@ class Storing(msgspec.Struct, frozen=True):
 
 
 def would_change(archive: KpackArchive, storing: Storing) -> bool:
-    """Return whether an archive must be rewritten; if not, its bytes already match."""
+    """Return whether an archive must be rewritten because it doesn't match the settings."""
     return archive.scheme is not storing.scheme or (storing.scheme is Scheme.ZSTD and storing.level is not None)
 
 
@@ -304,12 +306,12 @@ def recompress_archive(
     *,
     progress: Progress = SILENT,
 ) -> int:
-    """Write the archive ``data`` to ``file`` with code objects stored as in ``storing``; return their total size.
+    """Write the archive ``data`` to ``file``, store code objects according to ``storing``, and return their total size.
 
     ``archive`` is the parsed archive, or a part of it (`select_entries`). The table keeps everything else, including
-    unknown keys. ``progress`` advances by the decompressed sizes of code objects. Memory holds 64 MiB of code objects
-    at a time, or one larger code object. The bytes don't depend on the executor. Code objects without a key are left
-    out (`unnamed_remark`). Raises `KpackError` for damaged code objects.
+    unknown keys. ``progress`` advances by the decompressed size of each code object. Memory holds 64 MiB of code
+    objects at a time, or one larger code object. The output doesn't depend on the executor. Code objects without a key
+    are left out (`unnamed_remark`). Raises `KpackError` for damaged code objects.
     """
     place = CodePlace(archive.name, archive.toc_offset)
     toc = read_toc(bytes(load(data[archive.toc_offset :])), place)
@@ -324,7 +326,7 @@ def recompress_archive(
     for stored in work_in_order(executor, work):
         writer.add(stored)
         progress.advance(next(sizes).size)
-        del stored  # before waiting for the next one
+        del stored  # before waiting for the next result
     is_part = named is not archive or len(archive.entries) < sum(1 for _ in toc.iter_entries(place))
     fields = selected_fields(toc.fields, named, place) if is_part else toc.fields
     writer.finish({key: raw for key, raw in fields.items() if key not in _PLACES})
@@ -339,16 +341,16 @@ def _convert(data: Data, archive: KpackArchive, entry: KpackEntry, storing: Stor
 
 
 ENTRY_RESERVE = 256
-"""The most bytes for an entry besides its code: its place in the table for three keys, padding, and its frame size."""
+"""The maximum size of an entry in addition to its code: table entries for three keys, padding, and the frame size."""
 
 
 def assign_shards(units: Sequence[Mapping[str, int]], *, limit: int = ARCHIVE_LIMIT) -> tuple[int, ...]:
-    """Return the number of the archive for each of ``units``, counted from 0.
+    """Return the archive number for each of ``units``, counted from 0.
 
-    A unit must stay together, such as all code of a host file. It maps each target to its bytes in the archive for that
-    target, including `ENTRY_RESERVE` for each code object. The n-th archives of all targets belong together, under one
-    group name. Units keep their order, and an archive is filled before the next one begins. Raises `KpackError` for a
-    unit that doesn't fit into any archive.
+    A unit is code that must stay together, such as all code of a host file. It maps each target to its size in bytes in
+    the archive for that target, including `ENTRY_RESERVE` for each code object. The n-th archives of all targets belong
+    together, under one group name. Units keep their order, and an archive is filled before the next archive begins.
+    Raises `KpackError` for a unit that doesn't fit into any archive.
     """
     shards: list[int] = []
     filled: Counter[str] = Counter()
@@ -356,7 +358,7 @@ def assign_shards(units: Sequence[Mapping[str, int]], *, limit: int = ARCHIVE_LI
         for target, size in sizes.items():
             if size > limit:
                 place, found = CodePlace(f"unit {number}"), f"{size} bytes of code for {target}"
-                raise KpackError(place, found, expected=f"at most {limit}, the limit for an archive")
+                raise KpackError(place, found, expected=f"at most {limit} in an archive")
         shard = shards[-1] if shards else 0
         if any(filled[target] + size > limit for target, size in sizes.items()):
             shard, filled = shard + 1, Counter()

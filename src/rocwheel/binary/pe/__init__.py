@@ -1,1 +1,1 @@
-"""The Portable Executable format: DLLs and programs of 64-bit Windows."""
+"""Reads and edits Portable Executable files: DLLs and programs for 64-bit Windows."""

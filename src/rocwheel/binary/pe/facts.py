@@ -1,12 +1,12 @@
-"""Reads the facts of one 64-bit Windows DLL or program: version, signature, checksum, and debug directory.
+"""Reads the version, signature, checksum, and debug directory of a 64-bit Windows DLL or program.
 
 The version layout follows "PE Format", section "The .rsrc Section", and Microsoft's "VS_VERSIONINFO structure". The
 debug directory layout follows "PE Format", section "The .debug Section".
 
-For the checksum, the file is read as 16-bit numbers, with zeros in place of the checksum itself. Their sum, with
-carries added at its lower end, plus the size of the file is the checksum. Such a sum is the sum modulo 65535, so a
-change of some bytes changes it by the sum of these bytes. The loader checks it only for drivers. Linkers other than GNU
-ld usually leave a zero, which means that there is no checksum.
+For the checksum, the file is read as 16-bit numbers, with zeros in place of the checksum itself. The checksum is the
+sum of these numbers, with carries added at the lower end, plus the size of the file. Such a sum is the sum modulo
+65535. So if some bytes change, the checksum changes by the difference between their sums. The loader verifies the
+checksum only for drivers. Linkers other than GNU ld usually leave a zero, which means that there is no checksum.
 
 The certificate layout follows "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows
 Authenticode Portable Executable Signature Format". This module doesn't judge the signer.
@@ -51,21 +51,21 @@ _SIGNATURE = 0xFEEF04BD
 _RT_VERSION = 16
 _IS_TABLE = _HAS_NAME = 1 << 31
 _LEVELS = 3
-"""The levels in the tree of resources: kind, name, language."""
+"""The levels in the resource tree: kind, name, language."""
 _LONGEST = 64 << 10
 _TO_FIXED = 40
 """The offset of the fixed part in a version resource: after three lengths and the key ``VS_VERSION_INFO``, aligned."""
 
 
 class FileVersion(msgspec.Struct, frozen=True):
-    """Versions with four numbers each, for the file and for its product."""
+    """Version numbers with four parts each, for the file and for its product."""
 
     file: tuple[int, int, int, int]
     product: tuple[int, int, int, int]
 
 
 def read_version(image: Image) -> FileVersion | None:
-    """Return the version in the resources, or `None` if there isn't one.
+    """Return the version in the resources, or `None` if there is no version.
 
     Raises `PeError` if the resources are damaged.
     """
@@ -84,14 +84,14 @@ def read_version(image: Image) -> FileVersion | None:
 
 
 def _find(image: Image, at: int, wanted: int) -> int | None:
-    """Return the place of the entry with an ID, or of the first entry if the ID is -1."""
+    """Return the offset field of the entry with an ID, or of the first entry if the ID is -1."""
     *_, named, with_ids = image.unpack(_TABLE, at, "a table of resources")
     table = image.read(at + _TABLE.size, (named + with_ids) * _DATA_ENTRY.size, "a table of resources")
     return next((place for key, place in _DATA_ENTRY.iter_unpack(table) if wanted in {-1, _id_of(key)}), None)
 
 
 def _id_of(key: int) -> int | None:
-    """Return the ID of an entry, which is the lower half of the field in Windows, or `None` for a named entry."""
+    """Return an entry's ID, for which Windows uses the lower half of the field, or `None` for a named entry."""
     return None if key & _HAS_NAME else key & 0xFFFF
 
 
@@ -112,17 +112,17 @@ def _numbers(high: int, low: int) -> tuple[int, int, int, int]:
 
 
 OFFSET_AT: Final = 24
-"""The position in an entry of the file offset of its debug information, a u32."""
+"""The position in an entry of the debug information's file offset, a u32."""
 _ENTRY: Final = Struct("<IIHHIIII")
 MOST_DEBUG_ENTRIES: Final = 1 << 10
-"""The most entries in one file; linkers write fewer than ten."""
+"""The maximum number of entries in one file; linkers write fewer than ten."""
 
 
 class DebugEntry(msgspec.Struct, frozen=True):
-    """An entry: its own address, and the size in bytes, address, and file offset of the debug information."""
+    """A debug directory entry: its own address, and the debug information's size in bytes, address, and file offset."""
 
     place: int
-    """The address of the entry, relative to the image base, as is `address`."""
+    """The address of the entry, relative to the image base, like `address`."""
     size: int
     address: int
     """0 if the debug information isn't loaded."""
@@ -130,13 +130,13 @@ class DebugEntry(msgspec.Struct, frozen=True):
 
 
 def debug_directory_fault(header: PeHeader) -> str:
-    """Return the fault in the number of entries, which completes "the file has ...", or an empty string."""
+    """Return the problem with the number of entries, as an end for "the file has ...", or an empty string."""
     number = _count(header)
     return f"a debug directory of {number} entries" if number > MOST_DEBUG_ENTRIES else ""
 
 
 def iter_debug_entries(image: Image) -> Iterator[DebugEntry]:
-    """Yield the entries of the debug directory; raise `PeError` if it is damaged or has too many entries."""
+    """Yield the entries of the debug directory; raise `PeError` if the directory is damaged or has too many entries."""
     directory = image.header.directory(PeDirectory.DEBUG)
     if fault := debug_directory_fault(image.header):
         raise PeError(image.source.name, fault, expected=f"at most {MOST_DEBUG_ENTRIES}")
@@ -158,13 +158,13 @@ _STEP: Final = 1 << 16
 
 
 def checksum_of(data: Data, at: int) -> int:
-    """Return the checksum of a file whose header has its own checksum at the file offset ``at``."""
+    """Return a file's checksum; ``at`` is the file offset of the checksum in the header."""
     total = RunningChecksum(data, at)
     return total.value(len(data))
 
 
 class RunningChecksum:
-    """The checksum of a file while ranges change; ``data`` are the original bytes, ``at`` is the checksum's offset."""
+    """The checksum of a file while ranges change; ``data`` is the original file, and ``at`` the checksum's offset."""
 
     def __init__(self, data: Data, at: int) -> None:
         self._data, self._at = data, at
@@ -195,14 +195,14 @@ def _sum_of(data: Data, start: int) -> int:
 def _words(data: bytes) -> int:
     """Return the sum of 16-bit numbers, modulo 65535.
 
-    Because 65536 is 1 modulo 65535, many bytes as one number are equal to the sum of their numbers. Numbers of 64 KiB
-    take a ninth of the time that the division of one large number would take.
+    Because 65536 is 1 modulo 65535, a long number is congruent to the sum of its 16-bit parts. Processing 64 KiB at a
+    time takes a ninth of the time that dividing one large number would take.
     """
     return sum(int.from_bytes(data[at : at + _STEP], "little") for at in range(0, len(data), _STEP)) % _MODULUS
 
 
 def with_checksum(data: Data, header: PeHeader, patch: FilePatch) -> FilePatch:
-    """Return ``patch`` for the file ``data`` with an updated checksum, but without one if the file had none."""
+    """Return ``patch`` for the file ``data`` with an updated checksum, or unchanged if the file had no checksum."""
     if patch.is_identity or not header.checksum:
         return patch
     value = checksum_of(patched_view(data, patch), header.checksum_offset)
@@ -220,14 +220,14 @@ _PIECE: Final = 4 << 20
 _HASHES: Final = ("sha256", "sha1", "sha384", "sha512")
 """The algorithms that signers use, most common first."""
 _MOST_CERTIFICATES: Final = 64
-"""Far more than the one certificate that signing tools append."""
+"""The limit on the number of certificates. Signing tools append only one."""
 
 
 def find_signature_fault(source: PeBytes, header: PeHeader, offset: int) -> str:
     """Return why the certificates at ``offset`` don't match the file, or an empty string if they may match.
 
-    The text completes the sentence "the file ...". A signature contains the digest of the file's bytes. If the file has
-    none of the digests, it was edited after it was signed.
+    The text completes the sentence "the file ...". A signature contains the digest of the file's bytes. If no signature
+    contains a digest of this file, the file was edited after it was signed.
     """
     entry = header.directory(PeDirectory.CERTIFICATES)
     if entry is None:
@@ -249,7 +249,7 @@ def _content_fault(source: PeBytes, header: PeHeader, offset: int, stop: int) ->
     signed = [blob for kind, blob in blobs if kind == _PKCS_SIGNED_DATA]
     if not signed or _hold_digest(signed, source, header, offset):
         return ""
-    return "has a signature for other bytes: it was edited after it was signed"
+    return "has a signature for different content: the file was edited after it was signed"
 
 
 def _hold_digest(blobs: Sequence[bytes], source: PeBytes, header: PeHeader, offset: int) -> bool:
@@ -259,7 +259,7 @@ def _hold_digest(blobs: Sequence[bytes], source: PeBytes, header: PeHeader, offs
 
 
 def _read_certificates(source: PeBytes, offset: int, stop: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the kind and bytes of each certificate, up to the first invalid one."""
+    """Yield the kind and content of each certificate, up to the first invalid certificate."""
     while offset + _CERTIFICATE.size <= stop:
         size, revision, kind = source.unpack(_CERTIFICATE, offset, "a certificate")
         if revision not in _REVISIONS or not _CERTIFICATE.size < size <= stop - offset:
@@ -269,7 +269,7 @@ def _read_certificates(source: PeBytes, offset: int, stop: int) -> Iterator[tupl
 
 
 def signed_digest(source: PeBytes, header: PeHeader, offset: int, algorithm: str) -> bytes:
-    """Return the digest in a signature: of all bytes except the checksum and the directory entry for certificates.
+    """Return the digest that a signature contains. It excludes the checksum and the certificates' directory entry.
 
     ``offset`` is the start of the certificates, which must be at the end of the file.
     """
@@ -283,19 +283,19 @@ def signed_digest(source: PeBytes, header: PeHeader, offset: int, algorithm: str
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """The place and size of the signatures in the file; any edit makes them invalid."""
+    """The position and size of the signatures in the file; any edit makes the signatures invalid."""
 
     offset: int
     size: int
 
 
 class Pe(msgspec.Struct, frozen=True):
-    """The facts of one DLL or program, as a plain value that can be pickled and compared."""
+    """Facts about one DLL or program, as a plain value that can be pickled and compared."""
 
     header: PeHeader
     sections: tuple[PeSection, ...]
     imports: tuple[ImportedDll, ...] = ()
-    """In table order, which is also the loading order."""
+    """The imported DLLs, in table order, which is also the loading order."""
     delay_imports: tuple[ImportedDll, ...] = ()
     exports: Exports | None = None
     version: FileVersion | None = None
@@ -313,14 +313,14 @@ class Pe(msgspec.Struct, frozen=True):
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The names of all DLLs that the file loads, immediately or later, each once, in table order."""
+        """The names of all DLLs that the file loads, immediately or later, without duplicates, in table order."""
         return tuple(dict.fromkeys(dll.name for dll in (*self.imports, *self.delay_imports)))
 
 
 def read_pe(data: Buffer, *, name: str) -> Pe:
-    """Read the facts of a 64-bit DLL or program, called ``name`` in errors.
+    """Read the facts of a 64-bit DLL or program, which errors call ``name``.
 
-    Raises `PeError` if the file isn't one, or is truncated or damaged.
+    Raises `PeError` if the file isn't such a file, or is truncated or damaged.
     """
     with viewing(data) as view:
         source = PeBytes(view, name)

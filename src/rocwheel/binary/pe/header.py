@@ -1,4 +1,4 @@
-"""Reads the headers and sections of a 64-bit Portable Executable (PE32+) within bounds.
+"""Reads the headers and sections of a 64-bit Portable Executable (PE32+) with bounds checks.
 
 The layouts follow Microsoft's "PE Format", sections "COFF File Header", "Optional Header", and "Optional Header Data
 Directories".
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class PeError(InputError):
-    """A DLL or program that can't be used: damaged, of an unsupported class, or without the required data."""
+    """An error for a DLL or program that is damaged, has an unsupported class, or lacks the required data."""
 
 
 class PeBytes(BoundedBytes):
-    """The bytes of one DLL or program; access outside them raises `PeError`."""
+    """The bytes of one DLL or program; access outside the file raises `PeError`."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ _IS_EXECUTABLE, _IS_DLL = 0x0002, 0x2000
 _MOST_DIRECTORIES = 16
 _CHECKSUM_AT = 64
 _OPTIONAL32_SIZE: Final = 96
-"""The size of the fields in the 32-bit optional header, before its data directories."""
+"""The size of the fields in the 32-bit optional header, up to its data directories."""
 
 
 class PeDirectory(IntEnum):
@@ -66,7 +66,7 @@ class PeDirectory(IntEnum):
     RESOURCES = 2
     EXCEPTIONS = 3
     CERTIFICATES = 4
-    """The only directory with a file offset as its place: certificates aren't loaded."""
+    """The only directory whose position is a file offset: certificates aren't loaded."""
     RELOCATIONS = 5
     DEBUG = 6
     TLS = 9
@@ -77,14 +77,14 @@ class PeDirectory(IntEnum):
 
 
 _UNSIZED: Final = {PeDirectory.EXPORTS, PeDirectory.IMPORTS, PeDirectory.DELAY_IMPORTS}
-"""Tables that record their own end: the loader uses their address even if the directory has size 0."""
+"""Tables that record their own end. The loader uses their address even if the directory's size is 0."""
 
 
 class DirectoryEntry(msgspec.Struct, frozen=True):
-    """A data directory: the place of a table, and its size in bytes."""
+    """A data directory: a table's position, and its size in bytes."""
 
     address: int
-    """Relative to the image base (RVA); for `PeDirectory.CERTIFICATES`, a file offset."""
+    """The address relative to the image base (RVA); for `PeDirectory.CERTIFICATES`, a file offset."""
     size: int
 
 
@@ -94,13 +94,13 @@ class PeHeader(msgspec.Struct, frozen=True):
     machine: int
     is_dll: bool
     is_linked: bool
-    """Whether the linker resolved everything (``IMAGE_FILE_EXECUTABLE_IMAGE``); the loader refuses other files."""
+    """Whether the linker resolved all references (``IMAGE_FILE_EXECUTABLE_IMAGE``); the loader refuses other files."""
     image_base: int
     entry: int
     section_alignment: int
     file_alignment: int
     image_size: int
-    """The address space that the loader reserves (``SizeOfImage``)."""
+    """The size of the address space that the loader reserves (``SizeOfImage``)."""
     headers_size: int
     checksum: int
     subsystem: int
@@ -111,7 +111,7 @@ class PeHeader(msgspec.Struct, frozen=True):
     sections_offset: int
     section_count: int
     strings_offset: int
-    """The file offset of the names that don't fit a section header, or 0 if there are no such names."""
+    """The file offset of the names that don't fit into a section header, or 0 if there are no such names."""
 
     @property
     def checksum_offset(self) -> int:
@@ -119,23 +119,23 @@ class PeHeader(msgspec.Struct, frozen=True):
         return self.optional_offset + _CHECKSUM_AT
 
     def directory(self, which: PeDirectory) -> DirectoryEntry | None:
-        """Return a data directory, or `None` if it is missing or empty; imports and exports need no size."""
+        """Return a data directory, or `None` if it is missing or empty; imports and exports don't need a size."""
         entry = self.directories[which] if which < len(self.directories) else None
         return entry if entry and entry.address and (entry.size or which in _UNSIZED) else None
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The identity of any PE file, also with 32 bits: its machine, and whether it is a DLL."""
+    """The identity of any PE file, 32-bit or 64-bit: its machine, and whether it is a DLL."""
 
     machine: int
     is_dll: bool
     is_64_bit: bool
     is_managed: bool = False
-    """Whether the file has .NET code: a table of the common language runtime."""
+    """Whether the file has .NET code, which needs a table for the common language runtime."""
 
 
 def read_identity(source: PeBytes) -> Identity:
-    """Read the identity of a DLL or program for any machine; raise `PeError` if the file is neither or is truncated."""
+    """Read the identity of a DLL or program for any machine; raise `PeError` for other files and truncated files."""
     start = _find_signature(source)
     fields = source.unpack(_COFF, start, "the COFF header")
     magic = int.from_bytes(source.read(start + _COFF.size, 2, "the optional header"), "little")
@@ -160,7 +160,7 @@ def is_pe64(data: Data) -> bool:
 
 
 def bits_of_pe(data: Data) -> int | None:
-    """Return 64 or 32 for a PE file of that class, by its headers, or `None` for other files, such as DOS programs."""
+    """Return 64 or 32 for a PE file, according to its headers, or `None` for other files, such as DOS programs."""
     if not is_pe(data) or len(data) < _PE_POINTER_AT + _PE_POINTER.size:
         return None
     (at,) = _PE_POINTER.unpack(bytes(data[_PE_POINTER_AT : _PE_POINTER_AT + _PE_POINTER.size]))
@@ -171,7 +171,7 @@ def bits_of_pe(data: Data) -> int | None:
 
 
 def read_header(source: PeBytes) -> PeHeader:
-    """Read the headers; raise `PeError` unless the file is a linked 64-bit image with its headers inside it."""
+    """Read the headers; raise `PeError` unless the file is a linked 64-bit image that contains its headers."""
     start = _find_signature(source)
     machine, sections, _, symbols_at, symbols, optional_size, traits = source.unpack(_COFF, start, "the COFF header")
     optional_at = start + _COFF.size
@@ -204,7 +204,7 @@ def _find_signature(source: PeBytes) -> int:
     """Return the offset after the signature, where the COFF header is."""
     start = source.read(0, min(source.size, 2), "the start")
     if start != MZ_MAGIC:
-        found = f"not a Windows DLL or program (it begins with {start!r})" if start else "empty"
+        found = f"not a Windows DLL or program (the file begins with {start!r})" if start else "empty"
         raise PeError(source.name, found, expected=f"a PE file, which begins with {MZ_MAGIC!r}")
     (at,) = source.unpack(_PE_POINTER, _PE_POINTER_AT, "the offset of the PE header")
     signature = source.read(at, len(_SIGNATURE), "the PE signature")
@@ -215,7 +215,7 @@ def _find_signature(source: PeBytes) -> int:
 
 
 def _check_class(source: PeBytes, at: int, size: int, machine: int) -> None:
-    expected, remedy = "a 64-bit PE file", "Leave the file out: no ROCm program loads it."
+    expected, remedy = "a 64-bit PE file", "Leave the file out: ROCm programs don't load such files."
     magic = int.from_bytes(source.read(at, 2, "the optional header"), "little")
     if magic == _PE32:
         raise PeError(source.name, f"a 32-bit PE file for {machine_name(machine)}", expected=expected, remedy=remedy)
@@ -231,7 +231,7 @@ def machine_name(machine: int) -> str:
 
 
 def _read_directories(source: PeBytes, at: int, size: int, number: int) -> tuple[DirectoryEntry, ...]:
-    # The loader looks at sixteen directories at most, whatever the number says.
+    # The loader reads at most sixteen directories, regardless of the declared number.
     number = min(number, _MOST_DIRECTORIES, (size - _OPTIONAL.size) // _ENTRY.size)
     table = source.read(at + _OPTIONAL.size, number * _ENTRY.size, "the data directories")
     return tuple(DirectoryEntry(*entry) for entry in _ENTRY.iter_unpack(table))
@@ -239,21 +239,21 @@ def _read_directories(source: PeBytes, at: int, size: int, number: int) -> tuple
 
 SECTION_LAYOUT: Final = Struct("<8sIIIIIIHHI")
 _SECTOR = 512
-"""The loader rounds the file offset of a section down to a multiple of this many bytes."""
+"""The loader rounds a section's file offset down to a multiple of this many bytes."""
 _NAME_DIGITS = 7
 _LONGEST_NAME = 1 << 12
 
 
 class PeSection(msgspec.Struct, frozen=True):
-    """A section: sizes are in bytes, the address is relative to the image base, and the offset is in the file."""
+    """A section. Sizes are in bytes, the address is relative to the image base, and the offset is in the file."""
 
     name: str
-    """Such as ``.text``. Longer names of GNU tools are in the string table. Bytes that aren't ASCII are escaped."""
+    """The name, such as ``.text``. Long names from GNU tools are in the string table. Non-ASCII bytes are escaped."""
     address: int
     memory_size: int
     offset: int
     file_size: int
-    """The bytes in the file, rounded up to the file alignment; the rest of the memory is zero-filled."""
+    """The bytes in the file, rounded up to the file alignment. In memory, zeros fill the rest."""
     traits: int
     """``Characteristics``."""
 
@@ -274,7 +274,7 @@ class PeSection(msgspec.Struct, frozen=True):
 
 
 class Image:
-    """A file as the loader maps it to memory; reads use addresses relative to the image base."""
+    """A file as the loader maps it into memory; addresses are relative to the image base."""
 
     def __init__(self, source: PeBytes, header: PeHeader, sections: tuple[PeSection, ...]) -> None:
         self.source = source
@@ -282,9 +282,10 @@ class Image:
         self.sections = sections
 
     def offset_of(self, address: int, what: str) -> tuple[int, int]:
-        """Return the file offset of an address, and the end of the bytes that are loaded with it.
+        """Return the file offset of an address, and the end of the range of bytes that is loaded with that address.
 
-        If sections overlap, the first section in the table counts. Raises `PeError` if the file loads nothing there.
+        If sections overlap, the first section in the table counts. Raises `PeError` if the file loads nothing at the
+        address.
         """
         starts, holders = self._places
         at = bisect_right(starts, address) - 1
@@ -297,17 +298,17 @@ class Image:
             self.source.name,
             f"{what} would be at the address {address:#x}, where no section has bytes in the file",
             expected=self.source.whole,
-            remedy="The file is truncated or damaged. Copy it or build it again.",
+            remedy="The file is truncated or damaged. Copy the file again, or rebuild it.",
         )
 
     @cached_property
     def _places(self) -> tuple[list[int], list[PeSection | None]]:
-        """The ascending addresses where another section starts to count, with that section (`None` in gaps)."""
+        """The ascending addresses at which another section starts to count, with that section (`None` in gaps)."""
         places = list(_first_sections(self.sections))
         return [start for start, _ in places], [section for _, section in places]
 
     def unpack(self, layout: Struct, address: int, what: str) -> tuple[Any, ...]:
-        """Return the fields of one structure."""
+        """Return the fields of the structure at ``address``."""
         return layout.unpack(self.read(address, layout.size, what))
 
     def read(self, address: int, size: int, what: str) -> bytes:
@@ -330,9 +331,9 @@ class Image:
 
 
 def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
-    """Yield each address where another section becomes the first one with bytes in the file, and that section.
+    """Yield each address from which another section is the first with bytes in the file, and that section.
 
-    This takes n log n steps: a header may declare 65535 sections, and tables of a million addresses.
+    This takes n log n steps, because a header may declare 65535 sections, and tables may have a million addresses.
     """
     spans = [(one.address, one.address + one.file_size, number) for number, one in enumerate(sections) if one.file_size]
     waiting = sorted(spans, reverse=True)
@@ -363,7 +364,7 @@ def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
 
 
 def section_name(source: PeBytes, strings_at: int, raw: bytes) -> str:
-    """Return the name in an 8-byte field of a section header.
+    """Return the name from an 8-byte field of a section header.
 
     Longer names are in the string table at ``strings_at``.
     """
@@ -376,6 +377,6 @@ def section_name(source: PeBytes, strings_at: int, raw: bytes) -> str:
 
 
 def open_image(source: PeBytes) -> Image:
-    """Return a DLL or program with its headers and sections; raise `PeError` if they are damaged."""
+    """Return a DLL or program with its headers and sections; raise `PeError` if the headers or sections are damaged."""
     header = read_header(source)
     return Image(source, header, read_sections(source, header))

@@ -1,8 +1,8 @@
-"""Finds faults in the layout of a Portable Executable that make Windows refuse it or tools distrust it.
+"""Finds faults in the layout of a Portable Executable that make Windows refuse the file or tools distrust it.
 
 The rules are from Microsoft's "PE Format", sections "Optional Header Windows-Specific Fields", "Section Table", and
-"The Attribute Certificate Table". Linkers follow them. Tools that edit a finished file, such as to remove device code,
-may not.
+"The Attribute Certificate Table". Linkers follow these rules. Tools that edit a finished file, for example, to remove
+device code, may break them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _IS_CODE: Final = 0x2000_0020
 
 
 class FaultKind(str, enum.Enum):
-    """Which rule is broken."""
+    """The kind of rule that a file breaks."""
 
     LAYOUT = "layout"
-    """The loader refuses the file, or reads a table that isn't there."""
+    """The loader refuses the file, or reads a table outside the sections."""
     CHECKSUM = "checksum"
     SIGNATURE = "signature"
     SIZE = "size"
@@ -59,9 +59,9 @@ class LayoutFault(msgspec.Struct, frozen=True):
 
 
 def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -> tuple[LayoutFault, ...]:
-    """Return the faults in the layout of a file with the facts ``pe``, called ``name`` in errors.
+    """Return the layout faults of a file that has the facts ``pe`` and that errors call ``name``.
 
-    If ``whole``, a nonzero checksum and a signature are compared with all bytes of the file.
+    If ``whole``, compare a nonzero checksum and a signature with all bytes of the file.
     """
     with viewing(data) as view:
         source = PeBytes(view, name)
@@ -135,22 +135,22 @@ def _directory_faults(pe: Image) -> Iterator[str]:
         places = ((one.address, one.address + _round_up(_memory(one), unit)) for one in pe.sections)
         if not any(start <= entry.address and stop <= end for start, end in places):
             found = f"has its table of {_directory_name(number)} at the addresses {entry.address:#x} to {stop:#x}"
-            yield f"{found}, a range that isn't inside one section"
+            yield f"{found}, a range that isn't inside a single section"
 
 
 def _entry_faults(pe: Image) -> Iterator[str]:
     entry = pe.header.entry
     holder = next((one for one in pe.sections if one.address <= entry < one.memory_end), None)
     if entry and (holder is None or not holder.traits & _IS_CODE):
-        yield f"has its entry point at the address {entry:#x}, where no section has code"
+        yield f"has its entry point at the address {entry:#x}, but no section has code there"
 
 
 def _debug_faults(pe: Image) -> Iterator[str]:
-    """Yield entries of the debug directory whose places in the file and in memory differ."""
+    """Yield each debug directory entry whose file offset and address disagree."""
     if found := debug_directory_fault(pe.header):
         yield f"has {found}, which is damaged: the limit is {MOST_DEBUG_ENTRIES}"
         return
-    with suppress(PeError):  # a fault of the directory itself
+    with suppress(PeError):  # a fault in the directory itself
         for entry in iter_debug_entries(pe):
             yield from _debug_places(pe, entry)
 
@@ -169,11 +169,11 @@ def _checksum_fault(data: Data, pe: Pe) -> str:
     right = checksum_of(data, pe.header.checksum_offset)
     if right == pe.header.checksum:
         return ""
-    return f"has the checksum {pe.header.checksum:#010x}, but its bytes give {right:#010x}: the file was edited later"
+    return f"has the checksum {pe.header.checksum:#010x}, but its content has {right:#010x}: the file was edited later"
 
 
 def _memory(section: PeSection) -> int:
-    """Return the size of a section in memory; a linker may record 0 there and mean the size in the file."""
+    """Return a section's size in memory. If a linker recorded 0, this is the size in the file."""
     return section.memory_size or section.file_size
 
 

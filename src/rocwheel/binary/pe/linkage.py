@@ -2,7 +2,7 @@
 
 The layouts follow "PE Format", sections "The .edata Section", "The .idata Section", "Delay-Load Import Tables", and
 "The .reloc Section". The .reloc section has one block for each page of 4096 bytes. A block has a header of u32 address
-and u32 size, and a u16 for each place. The upper four bits are the kind, and the rest is the offset in the page.
+and u32 size, and a u16 for each location. The upper four bits are the kind, and the rest is the offset in the page.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _LAYOUT: Final = Struct("<IIHHIIIIIII")
 _ADDRESS_ENTRY: Final = Struct("<I")
 _ORDINAL: Final = Struct("<H")
 _MOST = 1 << 20
-"""The most names that a DLL exports or functions that a file imports.
+"""The maximum number of names that a DLL exports or functions that a file imports.
 
-This limit stops a table that leads into itself.
+This limit stops reading if a table contains a loop.
 """
 
 
 class Exports(msgspec.Struct, frozen=True):
-    """The export table of a DLL."""
+    """A DLL's export table."""
 
     dll: str
-    """The name of the DLL when it was linked, similar to a SONAME. Empty if the table has no name."""
+    """The DLL's name when it was linked, similar to a SONAME, or an empty string if the table has no name."""
     names: tuple[str, ...]
-    """In table order; the loader requires that they are sorted."""
+    """The exported names in table order. The loader requires that the names are sorted."""
     forwarders: tuple[tuple[str, str], ...] = ()
-    """Names that lead to another DLL, with their targets, such as ``NTDLL.RtlAllocateHeap``."""
+    """The names that are forwarded to another DLL, with their targets, such as ``NTDLL.RtlAllocateHeap``."""
     ordinal_count: int = 0
     """The number of functions with an address, with or without a name."""
 
 
 def read_exports(image: Image) -> Exports | None:
-    """Return the export table, or `None` for a file without one; raise `PeError` if the table is damaged."""
+    """Return the export table, or `None` if the file has no table; raise `PeError` if the table is damaged."""
     directory = image.header.directory(PeDirectory.EXPORTS)
     if directory is None:
         return None
@@ -59,7 +59,7 @@ def read_exports(image: Image) -> Exports | None:
         if ordinal >= len(functions):
             found = f"an exported name has the index {ordinal}, but there are only {len(functions)} functions"
             raise PeError(image.source.name, found)
-    # A name with an address in the export table itself leads elsewhere: that address has a text, not a function.
+    # If a name's address is in the export table itself, the name is forwarded: the address has a text, not a function.
     stop = directory.address + directory.size
     forwarded = ((name, functions[ordinal]) for name, ordinal in zip(texts, ordinals, strict=True))
     return Exports(
@@ -82,7 +82,7 @@ def _check_counts(image: Image, *counts: int) -> None:
 
 
 def read_export_addresses(image: Image) -> tuple[int, ...]:
-    """Return the address of each exported function or variable; raise `PeError` as `read_exports` does."""
+    """Return the address of each exported function or variable; raise the same errors as `read_exports`."""
     directory = image.header.directory(PeDirectory.EXPORTS)
     if directory is None:
         return ()
@@ -109,11 +109,11 @@ _USES_ADDRESSES = 1
 
 
 class ImportedDll(msgspec.Struct, frozen=True):
-    """A DLL that the file loads, by its name in the import table, and the functions imported from it."""
+    """A DLL that the file loads, named as in the import table, and the functions that the file imports from the DLL."""
 
     name: str
     functions: tuple[str, ...]
-    """In table order; ``#5`` is the function with ordinal 5."""
+    """The functions in table order; ``#5`` is the function with ordinal 5."""
 
 
 class _Budget:
@@ -140,7 +140,7 @@ def _read_imports(image: Image, address: int) -> Iterator[ImportedDll]:
         names, _, _, dll, addresses = image.unpack(_DESCRIPTOR, address, "an import descriptor")
         if not dll:
             return
-        # Borland's linker omits the names. Before binding, the table of addresses has them too.
+        # Borland's linker omits the names. Before binding, the table of addresses also has them.
         yield ImportedDll(
             _dll_name(image, dll, "the name of an imported DLL"), _functions(image, names or addresses, budget)
         )
@@ -148,9 +148,9 @@ def _read_imports(image: Image, address: int) -> Iterator[ImportedDll]:
 
 
 def read_delay_imports(image: Image) -> tuple[ImportedDll, ...]:
-    """Return the DLLs that are loaded at the first call of one of their functions.
+    """Return the DLLs that are loaded at the first call to one of their functions.
 
-    Raises `PeError` as `read_imports` does.
+    Raises the same errors as `read_imports`.
     """
     directory = image.header.directory(PeDirectory.DELAY_IMPORTS)
     return tuple(_read_delay_imports(image, directory.address)) if directory else ()
@@ -209,10 +209,10 @@ _KIND_SHIFT, _OFFSET = 12, 0xFFF
 
 
 def iter_pointers(image: Image) -> Iterator[tuple[int, int]]:
-    """Yield the file offset of each 64-bit pointer that the loader corrects, and the address in it.
+    """Yield the file offset of each 64-bit pointer that the loader corrects, and the address in the pointer.
 
-    The address is relative to the image base. Raises `PeError` for damaged tables, and for pointers without bytes in
-    the file.
+    The address is relative to the image base. Raises `PeError` for damaged tables, and for pointers that have no bytes
+    in the file.
     """
     directory = image.header.directory(PeDirectory.RELOCATIONS)
     position, stop = (directory.address, directory.address + directory.size) if directory else (0, 0)

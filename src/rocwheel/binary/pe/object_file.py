@@ -22,13 +22,13 @@ _SYMBOL: Final = Struct("<8sIhHBB")
 _POINTER: Final = Struct("<Q")
 _COUNT: Final = Struct("<I")
 _IS_ADDRESS: Final = {AMD64: 1, ARM64: 14}
-"""The kind of relocation for a 64-bit address (``ADDR64``), per machine."""
+"""The kind of relocation for a 64-bit address (``ADDR64``) on each machine."""
 _HAS_MORE_RELOCATIONS: Final = 0x0100_0000
 _MOST_RELOCATIONS: Final = 0xFFFF
 
 
 class ObjectSection(msgspec.Struct, frozen=True):
-    """A section: offsets are in the file, and sizes are in bytes."""
+    """A section. Offsets are in the file, and sizes are in bytes."""
 
     name: str
     offset: int
@@ -39,7 +39,7 @@ class ObjectSection(msgspec.Struct, frozen=True):
 
 
 class ObjectFile(msgspec.Struct, frozen=True):
-    """An object file: its sections, in header order, and the place of its symbols."""
+    """An object file: its sections, in header order, and the position of its symbols."""
 
     machine: int
     sections: tuple[ObjectSection, ...]
@@ -70,9 +70,9 @@ def _section(source: PeBytes, strings_at: int, raw: bytes, *fields: int) -> Obje
 def find_targets(
     source: PeBytes, file: ObjectFile, section: ObjectSection, offsets: Collection[int]
 ) -> dict[int, tuple[ObjectSection | None, int]]:
-    """Return the target section and the offset in it for the pointers at ``offsets`` in ``section``.
+    """For the pointers at ``offsets`` in ``section``, return the section that each points to, and the offset in it.
 
-    A pointer to a symbol of another file has no target section. Raises `PeError` for relocations and symbols outside
+    A pointer to a symbol in another file has no target section. Raises `PeError` for relocations and symbols outside
     the file.
     """
     places: dict[int, tuple[ObjectSection | None, int]] = dict.fromkeys(offsets, (None, 0))
@@ -87,8 +87,8 @@ def find_targets(
 
 
 def _symbol(source: PeBytes, file: ObjectFile, number: int) -> tuple[ObjectSection | None, int]:
-    """Return the section of a symbol, and the offset in it."""
+    """Return a symbol's section, and the symbol's offset in the section."""
     if number >= file.symbol_count:
-        raise PeError(source.name, f"a relocation to symbol {number} of only {file.symbol_count}")
+        raise PeError(source.name, f"a relocation to symbol {number}, but only {file.symbol_count} symbols")
     _, value, section, *_ = source.unpack(_SYMBOL, file.symbols_at + number * _SYMBOL.size, "a symbol")
     return (file.sections[section - 1], value) if 0 < section <= len(file.sections) else (None, 0)

@@ -1,8 +1,8 @@
 """Changes Windows DLLs and programs in place, and changes the sizes of sections.
 
-Nothing moves in memory. The file offsets are in the section headers, the COFF header (for symbols), the entries of the
-debug directory, and the data directory for certificates. A file with certificates is refused: any change makes them
-invalid, and only the signer can sign the file again.
+Nothing moves in memory. File offsets occur in the section headers, the COFF header (for symbols), the entries of the
+debug directory, and the data directory for certificates. A file with certificates is refused: any change makes the
+certificates invalid, and only the signer can sign the file again.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ _SHORT: Final = Struct("<H")
 _NUMBER: Final = Struct("<I")
 _COFF_SIZE, _SECTION_COUNT_AT, _SYMBOLS_AT = 20, 2, 8
 _INITIALIZED_AT, _IMAGE_SIZE_AT = 8, 56
-"""In the optional header: ``SizeOfInitializedData``, ``SizeOfImage``."""
+"""The offsets of ``SizeOfInitializedData`` and ``SizeOfImage`` in the optional header."""
 _IS_INITIALIZED = 0x40
 _LARGEST_NUMBER = (1 << 32) - 1
 _HIGHEST_BASE = (1 << 64) - (1 << 33)
-"""Leaves room for everything that an image with 32-bit addresses can have, and for a section after it."""
+"""The highest image base. Above it, there is room for any image with 32-bit addresses, and for a section after it."""
 _RELOCATIONS_AT = 24
-"""The position in a section header of four fields for relocations and line numbers, which images don't have."""
+"""The position in a section header of the four fields for relocations and line numbers, which images don't have."""
 _RELOCATIONS_SIZE = 12
 _STEP = 1 << 20
 
 
 class FixedFileError(PeError):
-    """A valid file whose parts can't be moved without a risk of damage."""
+    """An error for a valid file whose parts can't be moved without a risk of damage."""
 
 
 class SignedFileError(FixedFileError):
-    """A file with certificates, which become invalid with any edit."""
+    """An error for a file with certificates, which become invalid with any edit."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
             name,
             "is signed, and any change makes the signature invalid",
             expected="a file without certificates",
-            remedy="Remove the signature first, and sign the result.",
+            remedy="Remove the signature first, and then sign the result.",
         )
 
 
 class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of an image; all file offsets are in the old file, unless stated otherwise."""
+    """The changes to an image; unless stated otherwise, file offsets are those of the old file."""
 
     sections: tuple[PeSection, ...]
     """All new sections, in header order, still with their old offsets."""
     changes: tuple[tuple[int, int], ...] = ()
-    """Pairs of an offset and a number of bytes inserted (or, if negative, removed) there.
+    """Pairs of an offset and the number of bytes inserted there (or removed, if negative).
 
-    Multiples of the file alignment.
+    The numbers are multiples of the file alignment.
     """
     content: tuple[Replacement, ...] = ()
     """The content of all inserted bytes, at new offsets."""
@@ -112,14 +112,14 @@ def require_movable(image: Image) -> None:
         row = header.sections_offset + number * SECTION_LAYOUT.size
         if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
             found = f"relocations or line numbers for the section {section.name}"
-            raise FixedFileError(name, found, expected="an image without them, as linkers write it")
+            raise FixedFileError(name, found, expected="an image without relocations and line numbers")
     for entry in iter_debug_entries(image):
         _require_in_file(image, entry)
     _require_known_end(image)
 
 
 def _require_in_file(image: Image, entry: DebugEntry) -> None:
-    """Raise `FixedFileError` for debug information outside the file: other bytes might move to its address."""
+    """Raise `FixedFileError` for debug information outside the file, because other bytes might move to its address."""
     try:
         image.source.require(entry.offset, entry.size, "debug information")
         if entry.address:
@@ -152,7 +152,10 @@ def sections_end(image: Image) -> int:
 
 
 def _symbol_tables(image: Image) -> tuple[int, int]:
-    """Return the start of the symbols, and the end of the strings after them, whose first four bytes are their size."""
+    """Return the start of the symbols, and the end of the string table after them.
+
+    The first four bytes of the string table are its size.
+    """
     source, strings_at = image.source, image.header.strings_offset
     (symbols_at,) = source.unpack(_NUMBER, image.header.optional_offset - _COFF_SIZE + _SYMBOLS_AT, "the COFF header")
     if strings_at == source.size:
@@ -165,7 +168,7 @@ def _symbol_tables(image: Image) -> tuple[int, int]:
 def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
     """Return the patch that applies ``rewrite`` to ``image``, whose bytes are ``data``, and corrects the checksum.
 
-    Callers must check `require_movable` first, and `has_room_for_section` for each added section. Raises `PeError` for
+    Callers must first check `require_movable`, and `has_room_for_section` for each added section. Raises `PeError` for
     a damaged debug directory, and for tables that overlap.
     """
     moves = OffsetMoves.of(rewrite.changes)
@@ -177,13 +180,13 @@ def rewrite_image(data: Data, image: Image, rewrite: PeRewrite) -> FilePatch:
     )
     edits = sorted([*writes, *_iter_edits(image, rewrite, moves)], key=lambda one: one.start)
     if any(one.stop > other.start for one, other in pairwise(edits)):
-        raise PeError(image.source.name, "tables that overlap", expected="a separate place for each table")
+        raise PeError(image.source.name, "tables that overlap", expected="tables that don't overlap")
     patch = FilePatch(new_size, tuple(moved)).then(FilePatch(new_size, tuple(edits)))
     return with_checksum(data, image.header, patch)
 
 
 def _iter_edits(image: Image, rewrite: PeRewrite, moves: OffsetMoves) -> Iterator[Replacement]:
-    """Yield the changes in the headers, which stay in place, and in the debug directory."""
+    """Yield the changes to the headers, which don't move, and to the debug directory."""
     header, sections = image.header, rewrite.sections
     coff = header.optional_offset - _COFF_SIZE
     yield Replacement.of(coff + _SECTION_COUNT_AT, _SHORT.pack(len(sections)))
@@ -229,7 +232,7 @@ def _table(image: Image, rewrite: PeRewrite, moves: OffsetMoves) -> bytes:
 
 
 def _debug_offsets(image: Image, moves: OffsetMoves) -> Iterator[Replacement]:
-    """Yield the new places of debug information, which the debug directory stores as file offsets."""
+    """Yield the new positions of debug information, which the debug directory stores as file offsets."""
     for entry in iter_debug_entries(image):
         at, _ = image.offset_of(entry.place, "an entry of the debug directory")
         if entry.offset and moves.offset(entry.offset) != entry.offset:
@@ -248,9 +251,10 @@ def edited_image(data: Data, patch: FilePatch, *, name: str) -> FilePatch:
 
 
 def write_edited_image(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, name: str) -> None:
-    """Write the image ``data`` with ``replacements``, which keep its size, into ``file`` from its start.
+    """Write the image ``data`` with ``replacements``, which keep its size, to the start of ``file``.
 
-    Each replacement is released after it is written; the checksum is written last. Raises as `edited_image` does.
+    Each replacement is released after it is written; the checksum is written last. Raises the same errors as
+    `edited_image`.
     """
     header = read_header(PeBytes(data, name))
     checksum = RunningChecksum(data, header.checksum_offset) if header.checksum else None
@@ -264,7 +268,7 @@ def write_edited_image(file: IO[bytes], data: Data, replacements: Iterable[Repla
 
 
 class _Changes:
-    """Counts changes as they pass through, and updates the checksum for them."""
+    """Counts changes as they pass through, and updates the checksum for each change."""
 
     def __init__(self, header: PeHeader, name: str, checksum: RunningChecksum | None) -> None:
         self._header, self._name, self._checksum = header, name, checksum
