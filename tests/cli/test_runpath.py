@@ -190,7 +190,8 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run
     assert finished.status == 2
     assert finished.stderr == (
         "error: files that can't be used: 3 problems\n"
-        f"  {text}: not an ELF file (the file begins with b'no p'); expected an ELF file, which begins with b'\\x7fELF'\n"
+        f"  {text}: not an ELF file (the file begins with b'no p'); expected an ELF file, which begins with "
+        f"b'\\x7fELF'\n"
         f"  {static}: no dynamic section, so no space for a run path; expected a shared library or a dynamically "
         "linked program. Leave the file as it is: static programs and object files don't search for libraries.\n"
         f"  {missing}: can't be read (No such file or directory). Check that it exists and may be read.\n"

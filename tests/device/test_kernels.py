@@ -187,7 +187,9 @@ def test_a_note_of_other_types_is_a_problem_and_the_rest_is_listed(tmp_path: Pat
     listed = list_kernels(tmp_path / "x.hipfb")
     assert [code.target for code in listed.codes] == ["gfx1100", "gfx906", "gfx90a:xnack+", "gfx90a:xnack-", "gfx942"]
     [problem] = listed.problems
-    assert "the code for gfx1030: a metadata note that isn't valid MessagePack for a code object (Expected `int" in problem
+    assert (
+        "the code for gfx1030: a metadata note that isn't valid MessagePack for a code object (Expected `int" in problem
+    )
 
 
 @given(damaged([(FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/libtwo.rdcccob.so")]))

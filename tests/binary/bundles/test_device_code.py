@@ -93,7 +93,8 @@ def test_a_place_of_a_name_that_is_no_plain_number_is_refused(name: str) -> None
     with pytest.raises(DeviceCodeError) as refused:
         names(archive)
     assert str(refused.value) == (
-        f"x.a: offset 0x5e: a member with the name {name!r}; expected a slash and digits, such as '/0'. Rebuild the file."
+        f"x.a: offset 0x5e: a member with the name {name!r}; expected a slash and digits, such as '/0'. "
+        f"Rebuild the file."
     )
 
 

@@ -155,7 +155,8 @@ def changed(offset: int, data: bytes) -> bytes:
         pytest.param(b"", "lib.so: empty; expected an ELF file, which begins with b'\\x7fELF'", id="empty"),
         pytest.param(
             b"#!/bin/sh\n",
-            "lib.so: not an ELF file (the file begins with b'#!/b'); expected an ELF file, which begins with b'\\x7fELF'",
+            "lib.so: not an ELF file (the file begins with b'#!/b'); expected an ELF file, which begins with "
+            "b'\\x7fELF'",
             id="script",
         ),
         pytest.param(

@@ -51,7 +51,8 @@ def test_relr_tables_that_cover_more_pointers_than_the_file_has_room_for_are_ref
     """A table of 8,000 bitmaps covers half a million pointers, and the same table stands there twice."""
     data = _elf_of(b"\xff" * 64_000, 2, _SHT_RELR)
     message = (
-        "x: RELR tables with at least 504000 pointers in 64256 bytes; expected each pointer only once and inside the file"
+        "x: RELR tables with at least 504000 pointers in 64256 bytes; expected each pointer only once and "
+        "inside the file"
     )
     with pytest.raises(ElfError, match=message):
         relocated(data)

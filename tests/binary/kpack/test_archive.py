@@ -232,7 +232,10 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
         ),
         (
             by_hand(toc(blobs=[])),
-            "offset 0x18: lib/libx.so#0 for gfx906 has the ordinal 0; expected no entries, because there is no code object",
+            (
+                "offset 0x18: lib/libx.so#0 for gfx906 has the ordinal 0; expected no entries, because there is "
+                "no code object"
+            ),
         ),
         (
             by_hand(toc(blobs=[{"offset": 15, "size": 8}])),

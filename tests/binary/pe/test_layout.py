@@ -112,7 +112,10 @@ def test_a_table_outside_of_all_sections_is_found(dep: bytes) -> None:
     assert faults_of(patched(dep, entry, "<II", 0x7000000, 28)) == [
         (
             FaultKind.LAYOUT,
-            "has its table of debug at the addresses 0x7000000 to 0x700001c, a range that isn't inside a single section",
+            (
+                "has its table of debug at the addresses 0x7000000 to 0x700001c, a range that isn't inside a "
+                "single section"
+            ),
         )
     ]
 

@@ -434,7 +434,8 @@ def test_code_is_not_put_over_a_segment_that_is_loaded_elsewhere() -> None:
     data[second + 18] += 16  # p_vaddr, a MiB further: its memory is free now, but its bytes in the file are not
     # No loader takes such a file either: it reserves memory up to the end of the last segment.
     message = (
-        "^libx.so: segments from 0x0 to 0xd979, and other segments outside this range; expected loaded segments in the order"
+        "^libx.so: segments from 0x0 to 0xd979, and other segments outside this range; expected loaded "
+        "segments in the order"
     )
     with pytest.raises(ElfError, match=message):
         plan_fat_file(memoryview(data), BUNDLES[:1], [0, 0], name="libx.so")
