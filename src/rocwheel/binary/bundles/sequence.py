@@ -49,7 +49,7 @@ class Bundle(msgspec.Struct, frozen=True):
     start: int
     size: int
     plain: OffloadBundle
-    """The header of the plain bundle: of the bundle itself or, if it is compressed, of the bundle inside."""
+    """The header of the bundle itself, or, if the bundle is compressed, the header of the plain bundle inside."""
     compressed: CompressedBundle | None = None
 
     @property
