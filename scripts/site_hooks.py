@@ -12,13 +12,18 @@ from mkdocs.structure.files import File, Files
 import rocwheel
 from rocwheel.cli import load_commands
 from rocwheel.cli.app import app
+from rocwheel.cli.parameters import advanced_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mkdocs.config.defaults import MkDocsConfig
 
 PAGE = "options.md"
+_ADVANCED = (
+    "Generated build files, scripts, and rare cases use these commands and options. `--help` doesn't list them. "
+    "`rocwheel COMMAND --help --verbose` prints the advanced options of a command."
+)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -51,16 +56,28 @@ def options_page() -> str:
         usage = " ".join([*words, *command.collect_usage_pieces(context)])
         parts += [f"## {' '.join(words)}", _markdown(_summary(command)), f"```text\n{usage}\n```"]
         parts += _table(command, context)
+    parts += ["## Advanced options", _ADVANCED]
+    for words, command in commands(app, ("rocwheel",), hidden=True):
+        context = click.Context(command, info_name=" ".join(words))
+        if command.hidden:
+            usage = " ".join([*words, *command.collect_usage_pieces(context)])
+            parts += [f"### {' '.join(words)}", _markdown(_summary(command)), f"```text\n{usage}\n```"]
+            parts += _table(command, context)
+        if rows := advanced_records(command, context):
+            title = [] if command.hidden else [f"### Advanced options of {' '.join(words)}"]
+            parts += [*title, _rows(rows)]
     return "\n\n".join(parts) + "\n"
 
 
-def commands(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield the commands below a group that are not hidden, each with the words that call it."""
+def commands(
+    group: click.Group, words: tuple[str, ...], *, hidden: bool = False
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield the commands below a group, each with the words that call it; those that are not hidden, or all."""
     for name, command in group.commands.items():
-        if command.hidden:
+        if command.hidden and not hidden:
             continue
         if isinstance(command, click.Group):
-            yield from commands(command, (*words, name))
+            yield from commands(command, (*words, name), hidden=hidden)
         else:
             yield (*words, *name.split()), command
 
@@ -71,8 +88,13 @@ def _summary(command: click.Command) -> str:
 
 def _table(command: click.Command, context: click.Context) -> list[str]:
     records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-    rows = [f"| {_code(names)} | {_markdown(text)} |" for names, text in filter(None, records)]
-    return ["\n".join(["| option | meaning |", "|---|---|", *rows])] if rows else []
+    rows = [record for record in records if record]
+    return [_rows(rows)] if rows else []
+
+
+def _rows(records: Iterable[tuple[str, str]]) -> str:
+    rows = [f"| {_code(names)} | {_markdown(text)} |" for names, text in records]
+    return "\n".join(["| option | meaning |", "|---|---|", *rows])
 
 
 def _code(text: str) -> str:

@@ -40,7 +40,7 @@ def test_wheels_without_errors_pass_and_the_sarif_is_named(temp: Path, sample_di
 
 def test_errors_fail_the_step_and_the_sarif_is_named_nevertheless(temp: Path, sample_dist: Path) -> None:
     done, outputs = run_audit(
-        temp, paths=str(sample_dist), options="--expect-runpath=$ORIGIN/none\n--select=run-path-*"
+        temp, paths=str(sample_dist), options="--expect=runpath=$ORIGIN/none\n--select=run-path-*"
     )
     assert (done.returncode, outputs) == (1, {"sarif": f"{temp}/rocwheel.sarif"})
     (run,) = json.loads(Path(outputs["sarif"]).read_text())["runs"]

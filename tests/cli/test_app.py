@@ -59,7 +59,7 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
         ),
         (
             "promote",
-            f"rocwheel promote: the argument DIST, the option --to, and the option --dest-dir are missing. {PROMOTE}",
+            f"rocwheel promote: the argument DIST, the option --to, and the option --output are missing. {PROMOTE}",
         ),
         ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),
         ("about x", f"rocwheel about: takes no arguments, and is given 'x'. {VALUES} See rocwheel about --help."),
@@ -67,7 +67,7 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
             "diff old new more",
             f"rocwheel diff: takes no arguments but OLD NEW, and is given 'more'. {VALUES} See rocwheel diff --help.",
         ),
-        ("targets flags --for make gfx906", f"--for: is 'make'; expected one of {TOOLS}"),
+        ("targets flags --tool make gfx906", f"--tool: is 'make'; expected one of {TOOLS}"),
         ("build --jobs two", "--jobs: is 'two'; expected a whole number, at least 0"),
         ("build --jobs -1", "--jobs: is '-1'; expected a whole number, at least 0"),
         ("device compress f -o g --level 99", "--level: is '99'; expected a whole number from 1 to 22"),

@@ -73,7 +73,7 @@ def test_names_beyond_ascii_change_nothing_of_what_is_read(place: Path, words: t
         ("repair", WHEEL, "--output", "é/OUT"),
         ("build", "--artifact-dir", "artifacts", "--version", "7.0.0", "--dest-dir", "é/OUT"),
         ("report", "env", "-o", "é/OUT"),
-        ("promote", "dist", "--to", "2.0", "--dest-dir", "é/OUT"),
+        ("promote", "dist", "--to", "2.0", "--output", "é/OUT"),
         ("index", "dist", "-o", "é/OUT", "--files", "copy"),
     ],
     ids=ascii,

@@ -91,7 +91,7 @@ def test_a_candidate_that_changes_is_not_promoted(
     make_wheel(tmp_path / "in", "other", {"other/data.bin": b"x"}, version="1.0rc1")
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/data.bin": os.urandom(20 * MIB)}, version="1.0rc1")
     reads = changed_at_read(monkeypatch, wheel, CHANGES[way], after=after)
-    done = run("promote", tmp_path / "in", "--to", "1.0", "--dest-dir", tmp_path / "out", "--quiet")
+    done = run("promote", tmp_path / "in", "--to", "1.0", "--output", tmp_path / "out", "--quiet")
     assert len(reads) >= after
     assert done.status in {1, 2}
     assert f"{wheel}" in done.stderr

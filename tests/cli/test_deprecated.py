@@ -60,7 +60,55 @@ def test_a_deprecated_command_becomes_what_replaces_it(old: str, now: str, notic
         ("build a -d b --compression 3", "build a -d b --level 3", ["'--compression' is deprecated; use '--level'."]),
         ("index a --yank b", "index a --yank b", ["'--yank' is deprecated; use 'rocwheel index yank'."]),
         ("repair -- --dest-dir", "repair -- --dest-dir", []),
-        ("promote a --dest-dir b", "promote a --dest-dir b", []),
+        (
+            "promote a --to 1 --dest-dir b",
+            "promote a --to 1 --output b",
+            ["'--dest-dir' is deprecated; use '--output'."],
+        ),
+        ("selector merge a -d b", "selector merge a -o b", ["'-d' is deprecated; use '-o'."]),
+        ("build a --dest-dir b", "build a --dest-dir b", []),
+        ("device split a --device-name -d -o b", "device split a --device-name -d -o b", []),
+        ("device split a -o -d", "device split a -o -d", []),
+        (
+            "device split a --device-name -d -d b",
+            "device split a --device-name -d -o b",
+            ["'-d' is deprecated; use '-o'."],
+        ),
+        ("runpath set x a -vqd b", "runpath set x a -vqo b", ["'-d' is deprecated; use '-o'."]),
+        ("repair a --with --dest-dir -o b", "repair a --with --dest-dir -o b", []),
+        (
+            "targets list --kind x",
+            "targets list --filter kind=x",
+            ["'--kind' is deprecated; use '--filter kind=VALUE'."],
+        ),
+        (
+            "targets list --kind=x --official 7",
+            "targets list --filter kind=x --rocm 7",
+            [
+                "'--kind' is deprecated; use '--filter kind=VALUE'.",
+                "'--official' is deprecated; use '--rocm'.",
+            ],
+        ),
+        ("targets flags --for cmake a", "targets flags --tool cmake a", ["'--for' is deprecated; use '--tool'."]),
+        (
+            "targets coherent --require a b",
+            "targets coherent --targets a b",
+            ["'--require' is deprecated; use '--targets'."],
+        ),
+        ("repair a --runpath", "repair a --no-rpath", ["'--runpath' is deprecated; use '--no-rpath'."]),
+        (
+            "artifacts merge a --hard-links",
+            "artifacts merge a --files hardlink",
+            ["'--hard-links' is deprecated; use '--files hardlink'."],
+        ),
+        ("publish a b --files=c", "publish a b --dist=c", ["'--files' is deprecated; use '--dist'."]),
+        (
+            "audit a --expect-tag rpath",
+            "audit a --expect tag=rpath",
+            ["'--expect-tag' is deprecated; use '--expect tag=VALUE'."],
+        ),
+        ("diff a b --all", "diff a b --verbose", ["'--all' is deprecated; use '--verbose'."]),
+        ("wheel --python 3.12", "wheel --python-version 3.12", ["'--python' is deprecated; use '--python-version'."]),
     ],
 )
 def test_a_deprecated_option_becomes_what_replaces_it(old: str, now: str, notices: list[str]) -> None:
@@ -69,8 +117,8 @@ def test_a_deprecated_option_becomes_what_replaces_it(old: str, now: str, notice
 
 def test_what_replaces_an_option_is_an_option_of_its_command() -> None:
     for command, options in OPTIONS.items():
-        names = {name for one in CURRENT[command].params for name in one.opts}
-        assert {now for now in options.values() if now} <= names
+        names = {name for one in CURRENT[command].params for name in (*one.opts, *one.secondary_opts)}
+        assert {now.split()[0] for now in options.values() if now} <= names
 
 
 def test_no_deprecated_command_is_one_of_today() -> None:

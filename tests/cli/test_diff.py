@@ -98,8 +98,8 @@ def test_json_has_files_fields_and_findings(run: Run, tmp_path: Path) -> None:
 
 def test_files_beyond_the_greatest_are_counted(run: Run, tmp_path: Path) -> None:
     wheels = two(tmp_path, {}, {f"f{number}.txt": b"x" for number in range(30)})
-    assert "... and 21 files more (--all)" in run("diff", *wheels).stdout
-    assert "(--all)" not in run("diff", *wheels, "--all").stdout
+    assert "... and 21 files more (-v)" in run("diff", *wheels).stdout
+    assert "(-v)" not in run("diff", *wheels, "-v").stdout
 
 
 def test_names_with_markup_and_control_characters_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         "join": ["device", "join", folder / "parts/host", folder / "parts/gfx906", "--output", out / "fat"],
         "join wheel": ["device", "join", *sorted((folder / "parts").glob("*.whl")), "--output", out],
         "merge": ["artifacts", "merge", folder / "a", folder / "b", "--primary", folder / "a", "-o", out / "all"],
-        "promote": ["promote", folder / "in", "--to", "1.0", "--dest-dir", out],
+        "promote": ["promote", folder / "in", "--to", "1.0", "--output", out],
         "prune": ["device", "prune", folder / "in", "--targets", "gfx906", "-o", out / "tree"],
         "retarget": ["device", "retarget", "gfx1030=gfx1031", folder / "in", "-o", out / "tree"],
         "repair": ["repair", *(folder / "in").glob("*.whl"), "--output", out],

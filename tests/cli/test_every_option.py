@@ -54,6 +54,19 @@ def test_an_option_of_a_list_says_that_it_is_repeatable() -> None:
     assert said == [(name, command) for name, command, one in given if one.multiple]
 
 
+def test_the_help_lists_at_most_45_commands_and_100_options() -> None:
+    listed = [name for name, one in COMMANDS.items() if not one.hidden and name != "selector merge"]
+    assert (len(listed) <= 45, len(_options()) <= 100) == (True, True)
+
+
+def test_the_help_lists_advanced_options_only_with_verbose(run: Run) -> None:
+    short, long = (run("device", "compress", "--help", *words).stdout for words in ([], ["--verbose"]))
+    assert short.endswith("\n\nTo see 1 advanced option, add --verbose.\n")
+    assert "--header-version" not in short
+    advanced = "Write header version 2 or 3. [default: (what most ROCm releases read)]\n"
+    assert " ".join(long.partition("Advanced options:\n")[2].split()) == f"--header-version N {advanced}".strip()
+
+
 def test_no_jobs_are_one_for_each_core(run: Run, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist", "alpha", {}, tag="py3-none-any")
     assert run("index", tmp_path / "dist", "--output", tmp_path / "simple").status == 0

@@ -57,7 +57,7 @@ REPLACED = {
     "pip install": "true",
     "split/gfx906 split/gfx90a": "split/gfx1030",
     "--targets gfx906,gfx90a --output split": "--targets gfx1030 --output split-again",
-    "--require gfx90a,gfx1100": "",
+    "--targets gfx90a,gfx1100": "",
     "--targets gfx90a,gfx1030": "--targets gfx1030",
 }
 """Places of others, and targets that the files of this folder lack, by what this folder has in their stead."""

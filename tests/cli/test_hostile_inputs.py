@@ -40,7 +40,7 @@ COMMANDS = {
     "repair": ["repair", "WHEEL", "--output", "OUT"],
     "coherent": ["targets", "coherent", "WHEEL"],
     "runpath for": ["runpath", "for", "ELF", "--at", "site-packages/p/", "--with", "WHEEL"],
-    "torch init": ["torch", "init", "--sdk-version", "7.0.0", "WHEEL"],
+    "torch init": ["torch", "init", "--rocm", "7.0.0", "WHEEL"],
     "device list": ["device", "list", "WHEEL"],
     "device extract": ["device", "extract", "WHEEL", "--output", "OUT"],
     "device split": ["device", "split", "WHEEL", "--output", "OUT"],

@@ -112,7 +112,7 @@ def test_a_second_index_replaces_nothing_that_the_first_has(run: Run, there: Pat
         *urls,
         "--project",
         "app",
-        "--requirements",
+        "--with-requirements",
         "-o",
         tmp_path / "here",
         "--dry-run",
@@ -277,7 +277,7 @@ def test_what_requires_packages_for_other_gpus_is_said(run: Run, with_variants: 
         "--targets",
         "gfx1100",
         "--variants",
-        "--requirements",
+        "--with-requirements",
         "-o",
         tmp_path / "x",
     )
@@ -310,7 +310,16 @@ def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_varian
 def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path) -> None:
     asked: list[str] = []
     with served(there, asked) as address:
-        words = ("index", "mirror", f"{address}/simple", "--project", "rocm*", "--requirements", "-o", tmp_path / "x")
+        words = (
+            "index",
+            "mirror",
+            f"{address}/simple",
+            "--project",
+            "rocm*",
+            "--with-requirements",
+            "-o",
+            tmp_path / "x",
+        )
         assert run(*words).status == 0
         first = [path for path in asked if path.startswith("/dist/")]
         asked.clear()
@@ -328,10 +337,8 @@ def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path
 def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> None:
     done = run("index", "mirror", "http://h/", "--project", "rocm[libraries,device]", "-o", tmp_path / "here")
     assert done.status == 2
-    message = (
-        "error: --project: rocm[libraries,device] names extras. Give --requirements as well, or leave the extras out.\n"
-    )
-    assert done.stderr == message
+    message = "error: --project: rocm[libraries,device] names extras."
+    assert done.stderr == f"{message} Give --with-requirements as well, or leave the extras out.\n"
 
 
 @pytest.mark.slow
@@ -347,7 +354,7 @@ def test_a_dry_run_lists_what_would_be_removed(run: Run, address: str, tmp_path:
 def test_a_dry_run_with_requirements_leaves_nothing(run: Run, sample_dist: Path, tmp_path: Path) -> None:
     shutil.copytree(sample_dist, tmp_path / "dist")
     write_index(tmp_path / "dist", tmp_path / "simple")
-    words = ("--project", "rocm[libraries]", "--requirements", "-o", tmp_path / "here", "--dry-run", "--json")
+    words = ("--project", "rocm[libraries]", "--with-requirements", "-o", tmp_path / "here", "--dry-run", "--json")
     done = run("index", "mirror", (tmp_path / "simple").as_uri(), *words)
     assert done.status == 0, done.stderr
     assert [one["filename"].partition("-")[0] for one in json.loads(done.stdout)["files"]] == [
@@ -382,7 +389,7 @@ def test_a_killed_exact_mirror_of_requirements_is_whole_at_every_moment(tmp_path
     make_wheel(here / "dist", "old", {}, tag="py3-none-any")
     write_index(there / "dist", there / "simple")
     write_index(here / "dist", here / "simple")
-    words = ["index", "mirror", (there / "simple").as_uri(), "--project", "part-0", "--requirements", "--exact"]
+    words = ["index", "mirror", (there / "simple").as_uri(), "--project", "part-0", "--with-requirements", "--exact"]
     for pause in (0.3, 0.6, 0.9, 1.2):
         with subprocess.Popen([sys.executable, "-m", "rocwheel", *words, "-o", str(here), "-q"]) as process:
             time.sleep(pause)

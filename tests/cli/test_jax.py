@@ -161,7 +161,7 @@ def test_missing_settings_are_bad_usage(tmp_path: Path) -> None:
     ("form", "start"), [("shell", "#!/bin/sh\n"), ("makefile", "# make, or make wheels:"), ("ci", "- name: ")]
 )
 def test_commands_have_three_forms(project: Path, form: str, start: str) -> None:
-    made = rocwheel("jax", "commands", "--version", "0.12.0", "--form", form, cwd=project)
+    made = rocwheel("jax", "commands", "--version", "0.12.0", "--format", form, cwd=project)
     assert made.returncode == 0
     assert made.stdout.startswith(start)
 

@@ -264,7 +264,7 @@ def followed(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     shutil.copytree(sample_dist, tmp_path / "there/dist")
     write_index(tmp_path / "there/dist", tmp_path / "there/simple")
     url = (tmp_path / "there/simple").as_uri()
-    words = ("--project", "rocm[libraries,device-gfx90a]", "--targets", "gfx90a", "--requirements")
+    words = ("--project", "rocm[libraries,device-gfx90a]", "--targets", "gfx90a", "--with-requirements")
     done = rocwheel("index", "mirror", url, *words, "--platform-tag", "linux_x86_64", "-o", tmp_path / "here")
     assert done.returncode == 0, done.stderr
     shutil.rmtree(tmp_path / "there")
@@ -390,7 +390,7 @@ def sdist_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     write_sdist(there / "dist", "rocm-7.0.0", {name: text.encode() for name, text in texts.items()})
     write_index(there / "dist", there / "simple")
-    words = ("--project", "rocm[device]", "--targets", "gfx1100", "--requirements", "-d", here)
+    words = ("--project", "rocm[device]", "--targets", "gfx1100", "--with-requirements", "-d", here)
     done = rocwheel("index", "mirror", (there / "simple").as_uri(), *words)
     assert done.returncode == 0, done.stderr
     return here

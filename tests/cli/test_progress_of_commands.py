@@ -78,7 +78,7 @@ LINES = {
     "index mirror INDEX --project rocm* --output OUT": ["reading the index", "fetching"],
     "inspect --deep DIST": ["inspecting"],
     "build --dry-run SAMPLE": ["reading artifacts"],
-    "promote DIST --to 7.0.1 --dest-dir OUT": ["promoting"],
+    "promote DIST --to 7.0.1 --output OUT": ["promoting"],
     "repair DIST --output OUT": ["reading rocm_sdk_core-"],
     "runpath for PROGRAM --at site-packages/demo/ --with rocm-sdk-core": ["reading packages"],
     "runpath set $ORIGIN PROGRAM --output OUT": ["writing"],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.slow
 def test_a_release_is_listed_with_its_version(sample_dist: Path, tmp_path: Path) -> None:
-    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--dest-dir", "release", cwd=tmp_path)
+    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "release", cwd=tmp_path)
     assert done.returncode == 0
     listed = {line.split()[0] for line in done.stdout.splitlines() if line.startswith((" release/", "  release/"))}
     assert listed == {f"release/{path.name}" for path in (tmp_path / "release").iterdir()}
@@ -35,7 +35,7 @@ def test_a_release_is_listed_with_its_version(sample_dist: Path, tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_release_s_name_begins_no_line(sample_dist: Path, tmp_path: Path) -> None:
-    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--dest-dir", "a\n::error::b", cwd=tmp_path)
+    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "a\n::error::b", cwd=tmp_path)
     assert done.returncode == 0
     assert "a\\n::error::b/rocm-7.0.1.tar.gz" in done.stdout
     assert [line for line in done.stdout.splitlines() if line.startswith("::")] == []
@@ -52,14 +52,14 @@ def test_what_is_left_out_and_what_is_kept_is_said(sample_dist: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_a_quiet_promotion_prints_nothing(sample_dist: Path, tmp_path: Path) -> None:
-    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--dest-dir", "release", "--quiet", cwd=tmp_path)
+    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "release", "--quiet", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "release/rocm-7.0.1.tar.gz").exists()
 
 
 @pytest.mark.slow
 def test_a_release_is_told_to_machines(sample_dist: Path, tmp_path: Path) -> None:
-    value = run_json("promote", sample_dist, "--to", "7.0.1", "--dest-dir", "release", cwd=tmp_path)
+    value = run_json("promote", sample_dist, "--to", "7.0.1", "--output", "release", cwd=tmp_path)
     made = value.pop("distributions")
     assert {row["path"]: row["size"] for row in made} == {
         f"release/{path.name}": path.stat().st_size for path in (tmp_path / "release").iterdir()
@@ -72,7 +72,7 @@ def test_a_release_is_told_to_machines(sample_dist: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_no_targets_are_wrong_usage(sample_dist: Path, tmp_path: Path) -> None:
-    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--dest-dir", "out", "--targets", "", cwd=tmp_path)
+    done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "out", "--targets", "", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: --targets: names no GPU target; expected at least one, such as gfx1100\n"
     assert list(tmp_path.iterdir()) == []
@@ -195,7 +195,7 @@ def test_a_signed_statement_is_not_replaced(run: Run, build: Path) -> None:
 def test_it_says_what_there_is_for_which_platform(run: Run, tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942", "gfx1100")
     win = write_selector(tmp_path / "win", "gfx1100", "gfx1151", change=windows)
-    finished = run("selector", "merge", win, linux, "--dest-dir", tmp_path / "dist")
+    finished = run("selector", "merge", win, linux, "--output", tmp_path / "dist")
     assert finished.status == 0
     assert finished.stdout.splitlines() == [
         "gfx942: linux",
@@ -208,7 +208,7 @@ def test_it_says_what_there_is_for_which_platform(run: Run, tmp_path: Path) -> N
 def test_its_document_names_what_was_merged(run: Run, tmp_path: Path) -> None:
     linux = write_selector(tmp_path / "linux", "gfx942")
     win = write_selector(tmp_path / "win", "gfx1151", change=windows)
-    finished = run("selector", "merge", win, linux, "--dest-dir", tmp_path / "dist", "--json")
+    finished = run("selector", "merge", win, linux, "--output", tmp_path / "dist", "--json")
     document = json.loads(finished.stdout)
     size = (tmp_path / "dist/rocm-7.0.0.tar.gz").stat().st_size
     assert document == {
@@ -223,14 +223,14 @@ def test_its_document_names_what_was_merged(run: Run, tmp_path: Path) -> None:
 
 def test_a_default_may_be_a_product(run: Run, tmp_path: Path) -> None:
     one, two = write_selector(tmp_path / "one", "gfx942"), write_selector(tmp_path / "two", "gfx1100")
-    run("selector", "merge", one, two, "-d", tmp_path / "dist", "--default-family", "MI300X")
+    run("selector", "merge", one, two, "-o", tmp_path / "dist", "--default-family", "MI300X")
     assert facts_of(tmp_path / "dist/rocm-7.0.0.tar.gz")["DEFAULT_FAMILY"] == "gfx942"
 
 
 def test_versions_that_differ_end_it_before_anything_is_written(run: Run, tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx950", options=PlanOptions(version="7.0.1"))
-    finished = run("selector", "merge", one, two, "--dest-dir", tmp_path / "dist")
+    finished = run("selector", "merge", one, two, "--output", tmp_path / "dist")
     assert (finished.status, finished.stderr) == (
         2,
         f"error: {two}: is rocm 7.0.1; expected rocm 7.0.0, as in {one}. Merge selectors with the same version.\n",
@@ -243,7 +243,7 @@ def test_plans_as_they_are_printed_give_the_same_as_what_was_built(run: Run, tmp
     (tmp_path / "plan.json").write_text(plan.stdout, encoding="utf-8")
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "built").run()
     for given, dest in ((tmp_path / "plan.json", "one"), (tmp_path / "built", "two")):
-        assert run("selector", "merge", given, "--dest-dir", tmp_path / dest).status == 0
+        assert run("selector", "merge", given, "--output", tmp_path / dest).status == 0
     one, two = ((tmp_path / dest / "rocm-7.0.0.tar.gz").read_bytes() for dest in ("one", "two"))
     assert one == two
 
@@ -254,12 +254,12 @@ def test_sdists_plans_and_folders_may_be_at_urls(run: Run, tmp_path: Path, monke
     sdist = write_selector(tmp_path / "www/one", "gfx942")
     folder = write_selector(tmp_path / "www/two/dist/family", "gfx90a").parents[2]
     plan = write_plan(tmp_path / "www/plan.json", "gfx1100")
-    run("selector", "merge", sdist, folder, plan, "--dest-dir", tmp_path / "local")
+    run("selector", "merge", sdist, folder, plan, "--output", tmp_path / "local")
     with served(tmp_path / "www") as address:
         urls = [f"{address}/one/rocm-7.0.0.tar.gz", f"{address}/two", f"{address}/plan.json"]
-        finished = run("selector", "merge", *urls, "--dest-dir", tmp_path / "remote", "--json")
+        finished = run("selector", "merge", *urls, "--output", tmp_path / "remote", "--json")
         files = [f"file://{path}" for path in (sdist, folder, plan)]
-        assert run("selector", "merge", *files, "--dest-dir", tmp_path / "files").status == 0
+        assert run("selector", "merge", *files, "--output", tmp_path / "files").status == 0
     document = json.loads(finished.stdout)
     assert (list(document["families"]), urls[0] in document["merged"], urls[2] in document["merged"]) == (
         ["gfx90a", "gfx942", "gfx1100"],

@@ -84,7 +84,7 @@ def test_findings_in_files_name_the_url_and_stay_the_same(run: Run, wheel: Path,
     written = []
     for number, place in enumerate((wheel, ranges, secret)):
         files = tmp_path / f"{number}.sarif", tmp_path / f"{number}.json"
-        words = ("--sarif", files[0], "--baseline", files[1], "--update-baseline", "--expect-runpath", "/none")
+        words = ("--sarif", files[0], "--baseline", files[1], "--update-baseline", "--expect", "runpath=/none")
         assert run("audit", "--closed", place, *words, "--quiet").status == 0
         written.append([file.read_text() for file in files])
     local, plain, with_secret = written

@@ -134,12 +134,12 @@ WRONG = {
     "no option": ("index", "URL", "--files", "copy", "--output", "www", "--no-such"),
     "no version": ("build", "--artifact-dir", "URL", "--dest-dir", "packages", "--version", "a b"),
     "no run": ("build", "--dry-run", "URL", "--retarget", "x"),
-    "no release": ("promote", "URL", "--to", "a b", "--dest-dir", "release"),
-    "no target": ("promote", "URL", "--to", "1.0", "--targets", "gfx", "--dest-dir", "release"),
+    "no release": ("promote", "URL", "--to", "a b", "--output", "release"),
+    "no target": ("promote", "URL", "--to", "1.0", "--targets", "gfx", "--output", "release"),
     "no rule": ("audit", "URL", "--select", "no-such"),
     "no settings": ("audit", "URL/x.whl", "--config", "no-such.toml"),
     "no destination": ("artifacts", "merge", "URL", "URL/x"),
-    "no number": ("promote", "URL", "--to", "1.0", "--dest-dir", "release", "--jobs", "many"),
+    "no number": ("promote", "URL", "--to", "1.0", "--output", "release", "--jobs", "many"),
 }
 
 

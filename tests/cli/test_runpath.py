@@ -231,7 +231,7 @@ def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path
         ["$ORIGIN/../_rocm_sdk_core/lib", "libamdhip64.so.7"],
         ["$ORIGIN/../_rocm_sdk_libraries/lib", "libhipblas.so.3"],
     ]
-    plain = run("for", tree / "a.so", *options, "--spell", "plain").stdout
+    plain = run("for", tree / "a.so", *options, "--tool", "plain").stdout
     assert plain == "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_libraries/lib\n"
 
 
@@ -263,7 +263,7 @@ def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) 
 @needs_compiler
 def test_runpath_for_finds_what_a_processor_alone_finds(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",)), Lib("sdk/glibc-hwcaps/x86-64-v2/libb.so"))
-    command = ("for", tree / "a.so", "--at", "demo/", "--with", tree / "sdk", "--spell", "plain")
+    command = ("for", tree / "a.so", "--at", "demo/", "--with", tree / "sdk", "--tool", "plain")
     assert run(*command).status == 1
     assert run(*command, "--cpu-level", "x86-64-v2") == (0, "$ORIGIN/..\n", "")
 

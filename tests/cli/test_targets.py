@@ -25,15 +25,15 @@ def test_other_commands_take_names_of_products(run_targets: Run, tmp_path: Path)
     (tmp_path / "a.co").write_bytes(bundle_of("gfx906"))
     assert run_targets("runs-on", "Radeon VII", tmp_path / "a.co").status == 0
     assert (
-        run_targets("flags", "Radeon VII", "--for", "cmake").stdout
-        == run_targets("flags", "gfx906", "--for", "cmake").stdout
+        run_targets("flags", "Radeon VII", "--tool", "cmake").stdout
+        == run_targets("flags", "gfx906", "--tool", "cmake").stdout
     )
 
 
 @pytest.mark.slow
 def test_arguments_of_a_compiler_can_be_pasted_everywhere(run_targets: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
-    assert run_targets("flags", "--for", "file-name", "--offload-arch=gfx90a:xnack+").stdout == "gfx90a-xnack+\n"
+    assert run_targets("flags", "--tool", "file-name", "--offload-arch=gfx90a:xnack+").stdout == "gfx90a-xnack+\n"
     assert run_targets("list", "--offload-arch=gfx906").stdout.splitlines()[1].startswith("gfx906 ")
     assert run_targets("runs-on", "--offload-arch=gfx906", tmp_path).status == 0
 
@@ -80,7 +80,7 @@ def test_a_pipe_is_refused_rather_than_left_out(
 
 @pytest.mark.slow
 def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: Run) -> None:
-    assert run_targets("list", "--family", "gfx120X-all") == (
+    assert run_targets("list", "--filter", "family=gfx120X-all") == (
         0,
         (
             "target   kind     features  generic        official ROCm  products\n"
@@ -98,18 +98,24 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: R
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        pytest.param(["--kind", "data-centre", "--official", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"),
-        pytest.param(["--product", "vega 56"], ["gfx900"], id="product"),
-        pytest.param(["--family", "gfx90a:xnack-"], ["gfx90a"], id="target with a feature"),
-        pytest.param(["--product", "MI325X"], ["gfx942"], id="product of AMD's matrix"),
-        pytest.param(["--product", "strix halo"], ["gfx1151"], id="product of TheRock"),
-        pytest.param(["--product", "7700S"], ["gfx1102"], id="product beside LLVM's"),
-        pytest.param(["--product", "6750"], ["gfx1031"], id="product of libdrm"),
         pytest.param(
-            ["--kind", "data-centre", "--product", "MI50"], ["gfx906"], id="data-centre card of a desktop GPU"
+            ["--filter", "kind=data-centre", "--rocm", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"
         ),
-        pytest.param(["--kind", "desktop", "--product", "Radeon VII"], ["gfx906"], id="desktop card of the same"),
-        pytest.param(["--feature", "sramecc", "--family", "gfx906"], ["gfx906"], id="feature"),
+        pytest.param(["--filter", "product=vega 56"], ["gfx900"], id="product"),
+        pytest.param(["--filter", "family=gfx90a:xnack-"], ["gfx90a"], id="target with a feature"),
+        pytest.param(["--filter", "product=MI325X"], ["gfx942"], id="product of AMD's matrix"),
+        pytest.param(["--filter", "product=strix halo"], ["gfx1151"], id="product of TheRock"),
+        pytest.param(["--filter", "product=7700S"], ["gfx1102"], id="product beside LLVM's"),
+        pytest.param(["--filter", "product=6750"], ["gfx1031"], id="product of libdrm"),
+        pytest.param(
+            ["--filter", "kind=data-centre", "--filter", "product=MI50"],
+            ["gfx906"],
+            id="data-centre card of a desktop GPU",
+        ),
+        pytest.param(
+            ["--filter", "kind=desktop", "--filter", "product=Radeon VII"], ["gfx906"], id="desktop card of the same"
+        ),
+        pytest.param(["--filter", "feature=sramecc", "--filter", "family=gfx906"], ["gfx906"], id="feature"),
         pytest.param(["gfx11-generic", "gfx942"], ["gfx942", "gfx11-generic"], id="by name"),
     ],
 )
@@ -119,11 +125,11 @@ def test_filters_of_list(run_targets: Run, arguments: list[str], expected: list[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("option", "value"), [("--kind", "laptop"), ("--feature", "wavefrontsize64")])
-def test_a_filter_that_can_never_match_is_wrong_usage(run_targets: Run, option: str, value: str) -> None:
-    finished = run_targets("list", option, value)
+@pytest.mark.parametrize(("name", "value"), [("kind", "laptop"), ("feature", "wavefrontsize64")])
+def test_a_filter_that_can_never_match_is_wrong_usage(run_targets: Run, name: str, value: str) -> None:
+    finished = run_targets("list", "--filter", f"{name}={value}")
     assert (finished.status, finished.stdout) == (2, "")
-    assert f"{option}: is '{value}'; expected one of" in finished.stderr
+    assert f"--filter {name}: is '{value}'; expected one of" in finished.stderr
 
 
 @pytest.mark.slow
@@ -168,8 +174,8 @@ def test_verbose_list_adds_machine_numbers_and_sources(run_targets: Run) -> None
 @pytest.mark.slow
 def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
     note = "no target is all that was asked for; without options, `rocwheel targets list` prints every one"
-    assert run_targets("list", "--product", "zzz") == (0, "", f"warning: {note}\n")
-    assert run_targets("list", "--product", "zzz", "-q") == (0, "", "")
+    assert run_targets("list", "--filter", "product=zzz") == (0, "", f"warning: {note}\n")
+    assert run_targets("list", "--filter", "product=zzz", "-q") == (0, "", "")
 
 
 @pytest.mark.slow
@@ -247,7 +253,7 @@ def test_an_option_that_sets_no_targets_is_wrong_usage(run_targets: Run) -> None
 
 @pytest.mark.slow
 def test_flags_are_ready_to_paste(run_targets: Run) -> None:
-    assert run_targets("flags", "--for", "hip", "gfx1100", "gfx90a:xnack+") == (
+    assert run_targets("flags", "--tool", "hip", "gfx1100", "gfx90a:xnack+") == (
         0,
         "--offload-arch=gfx90a:xnack+ --offload-arch=gfx1100\n",
         "",
@@ -257,14 +263,14 @@ def test_flags_are_ready_to_paste(run_targets: Run) -> None:
 @pytest.mark.slow
 def test_flags_for_gentoo_take_optional_targets(run_targets: Run) -> None:
     assert 'IUSE="+amdgpu_targets_gfx1100 amdgpu_targets_gfx1031"\n' in (
-        run_targets("flags", "--for", "gentoo", "gfx1100", "--optional", "gfx1031").stdout
+        run_targets("flags", "--tool", "gentoo", "gfx1100", "--optional", "gfx1031").stdout
     )
 
 
 @pytest.mark.slow
 def test_optional_targets_are_refused_for_tools_that_know_none(run_targets: Run) -> None:
-    message = "error: --optional: cmake has no optional targets; expected --for gentoo or --for ebuild\n"
-    assert run_targets("flags", "--for", "cmake", "gfx1100", "--optional", "gfx1031") == (2, "", message)
+    message = "error: --optional: cmake has no optional targets; expected --tool gentoo or --tool ebuild\n"
+    assert run_targets("flags", "--tool", "cmake", "gfx1100", "--optional", "gfx1031") == (2, "", message)
 
 
 @pytest.mark.slow
@@ -294,7 +300,7 @@ def test_bad_file_of_flags_is_refused(run_targets: Run, tmp_path: Path, text: st
 
 @pytest.mark.slow
 def test_flags_for_debian_builds_are_read_back(run_targets: Run) -> None:
-    text = run_targets("flags", "--for", "debian-build", "gfx1100", "gfx90a:xnack+").stdout
+    text = run_targets("flags", "--tool", "debian-build", "gfx1100", "gfx90a:xnack+").stdout
     assert text == 'export ROCM_TARGET_ARCH_FIXED="gfx90a:xnack+ gfx1100"\n'
     assert run_targets("list", "--format", "targets", text).stdout == "gfx90a:xnack+\ngfx1100\n"
 

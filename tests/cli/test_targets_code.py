@@ -48,7 +48,7 @@ def test_coherent_names_each_gap(run_targets: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
     blas = _wheel(tmp_path, "blas", "gfx906")
-    assert json.loads(run_targets("coherent", blas, "--require", "gfx906,gfx90a", "--json").stdout) == {
+    assert json.loads(run_targets("coherent", blas, "--targets", "gfx906,gfx90a", "--json").stdout) == {
         "schema": "rocwheel.coherence/1",
         "coherent": False,
         "packages": ["blas"],
@@ -148,8 +148,8 @@ def test_coherent_refuses_a_damaged_sdist(run_targets: Run, tmp_path: Path, text
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["", " , "])
 def test_an_empty_list_of_required_targets_is_wrong_usage(run_targets: Run, tmp_path: Path, value: str) -> None:
-    message = "error: --require: names no GPU target; expected at least one, such as gfx1100\n"
-    assert run_targets("coherent", _wheel(tmp_path, "blas", "gfx906"), "--require", value) == (2, "", message)
+    message = "error: --targets: names no GPU target; expected at least one, such as gfx1100\n"
+    assert run_targets("coherent", _wheel(tmp_path, "blas", "gfx906"), "--targets", value) == (2, "", message)
 
 
 @pytest.mark.slow
@@ -179,8 +179,8 @@ def test_a_reduced_set_without_targets_is_reported_with_the_reason(run_targets: 
 @pytest.mark.slow
 def test_a_reduced_set_that_lacks_what_is_required_is_reported(run_targets: Run, tmp_path: Path) -> None:
     blas = _wheel(tmp_path, "blas", "gfx906", "gfx1100")
-    finished = run_targets("coherent", blas, "--reduce", "--require", "gfx1100,gfx90a")
-    assert finished == (1, "gfx906\ngfx1100\n", "the set does not serve gfx90a, which --require asks for\n")
+    finished = run_targets("coherent", blas, "--reduce", "--targets", "gfx1100,gfx90a")
+    assert finished == (1, "gfx906\ngfx1100\n", "the set does not serve gfx90a, which --targets asks for\n")
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_reduced_set_can_be_given_to_require(run_targets: Run, tmp_path: Path)
     wheels = [_wheel(tmp_path, "a", "gfx90a:xnack+"), _wheel(tmp_path, "b", "gfx90a:sramecc+", "gfx90a:sramecc-")]
     reduced = run_targets("coherent", *wheels, "--reduce").stdout
     assert reduced == "gfx90a:xnack+\n"
-    assert run_targets("coherent", *wheels, "--require", reduced, "--quiet") == (0, "", "")
+    assert run_targets("coherent", *wheels, "--targets", reduced, "--quiet") == (0, "", "")
 
 
 @pytest.mark.slow

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["init", "requirements"])
 def test_a_malformed_version_is_bad_usage(command: str, tmp_path: Path) -> None:
-    failed = rocwheel("torch", command, "--sdk-version", "seven", cwd=tmp_path)
+    failed = rocwheel("torch", command, "--rocm", "seven", cwd=tmp_path)
     assert (failed.returncode, failed.stdout, failed.stderr) == (
         2,
         "",
-        "error: --sdk-version: is 'seven'; expected a version such as 7.14.0 (PEP 440)\n",
+        "error: --rocm: is 'seven'; expected a version such as 7.14.0 (PEP 440)\n",
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "arguments"),
-    [("init", ["--sdk-version", "7.0"]), ("requirements", ["--sdk-version", "7.0"]), ("runpath", [])],
+    [("init", ["--rocm", "7.0"]), ("requirements", ["--rocm", "7.0"]), ("runpath", [])],
 )
 def test_machines_get_the_same_text(command: str, arguments: list[str], tmp_path: Path) -> None:
     text = rocwheel("torch", command, *arguments, cwd=tmp_path).stdout
@@ -43,7 +43,7 @@ def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_init_prints_a_module(tmp_path: Path) -> None:
-    made = rocwheel("torch", "init", "--sdk-version", "7.14.0", cwd=tmp_path)
+    made = rocwheel("torch", "init", "--rocm", "7.14.0", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     compile(made.stdout, "_rocm_init.py", "exec")
     assert r"7\.14(\.0)*" in made.stdout
@@ -52,7 +52,7 @@ def test_init_prints_a_module(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_init_prints_a_module_that_only_warns(tmp_path: Path) -> None:
-    made = rocwheel("torch", "init", "--sdk-version", "7.14.0", "--mismatch", "warn", cwd=tmp_path)
+    made = rocwheel("torch", "init", "--rocm", "7.14.0", "--mismatch", "warn", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     assert "fail_on_version_mismatch=False" in made.stdout
 
@@ -62,19 +62,19 @@ def test_init_prints_a_module_that_only_warns(tmp_path: Path) -> None:
     ("options", "requirement"),
     [
         ([], "rocm[libraries,device]==7.14.0"),
-        (["--lock", "minor", "gfx942", "gfx1100"], "rocm[libraries,device-gfx942,device-gfx1100]==7.14.*"),
+        (["--pin", "minor", "gfx942", "gfx1100"], "rocm[libraries,device-gfx942,device-gfx1100]==7.14.*"),
     ],
     ids=["exact", "minor"],
 )
 def test_a_shell_takes_the_requirements(options: list[str], requirement: str, tmp_path: Path) -> None:
-    made = rocwheel("torch", "requirements", "--sdk-version", "7.14.0", *options, cwd=tmp_path)
+    made = rocwheel("torch", "requirements", "--rocm", "7.14.0", *options, cwd=tmp_path)
     script = f'export {made.stdout.strip()}; printf %s "$PYTORCH_EXTRA_INSTALL_REQUIREMENTS"'
     assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout == requirement
 
 
 @pytest.mark.slow
 def test_unknown_targets_are_named(tmp_path: Path) -> None:
-    failed = rocwheel("torch", "requirements", "--sdk-version", "7.14.0", "gfx9999", cwd=tmp_path)
+    failed = rocwheel("torch", "requirements", "--rocm", "7.14.0", "gfx9999", cwd=tmp_path)
     assert failed.returncode == 2
     assert "gfx9999" in failed.stderr
 
@@ -84,8 +84,8 @@ def test_unknown_targets_are_named(tmp_path: Path) -> None:
     ("options", "start"),
     [
         ([], "LDFLAGS='-Wl,--enable-new-dtags -Wl,-rpath,\\$ORIGIN -Wl,-rpath,"),
-        (["--folder", "my/lib"], "'-DCMAKE_INSTALL_RPATH=$ORIGIN;$ORIGIN/../../_rocm_sdk_libraries/lib;"),
-        (["--spell", "plain"], "$ORIGIN:$ORIGIN/../../_rocm_sdk_libraries/lib:"),
+        (["--at", "my/lib"], "'-DCMAKE_INSTALL_RPATH=$ORIGIN;$ORIGIN/../../_rocm_sdk_libraries/lib;"),
+        (["--tool", "plain"], "$ORIGIN:$ORIGIN/../../_rocm_sdk_libraries/lib:"),
     ],
     ids=["pytorch", "extension", "other tool"],
 )
@@ -103,8 +103,8 @@ def test_a_family_has_its_own_libraries(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_outside_of_site_packages_is_bad_usage(tmp_path: Path) -> None:
-    failed = rocwheel("torch", "runpath", "--folder", "/usr/lib", cwd=tmp_path)
+    failed = rocwheel("torch", "runpath", "--at", "/usr/lib", cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (
         2,
-        "error: --folder: is '/usr/lib'; expected a folder in site-packages, such as torch/lib\n",
+        "error: --at: is '/usr/lib'; expected a folder in site-packages, such as torch/lib\n",
     )

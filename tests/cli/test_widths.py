@@ -35,7 +35,7 @@ NEW = "NEW"
 TABLES = {
     "build --dry-run SAMPLE": "plan.py",
     "build --artifact-dir SAMPLE --dest-dir NEW": "plan.py",
-    "promote DIST --to 7.0.1 --dest-dir NEW": "release.py",
+    "promote DIST --to 7.0.1 --output NEW": "release.py",
     "audit --rules": "audit.py",
     "inspect DIST": "inspect.py",
     "inspect --deep DIST": "inspect.py",

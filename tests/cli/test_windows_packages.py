@@ -220,7 +220,7 @@ def test_a_promoted_candidate_is_what_a_build_of_the_release_makes(run: Run, tmp
     done = run("build", "--artifact-dir", source, "--version", "7.13.0rc1", "--dest-dir", candidate)
     assert done.status == 0, done.stderr
     promoted = tmp_path / "promoted"
-    assert run("promote", candidate / "dist", "--to", "7.13.0", "--dest-dir", promoted).status == 0
+    assert run("promote", candidate / "dist", "--to", "7.13.0", "--output", promoted).status == 0
     done = run("diff", build(run, source), promoted)
     assert (done.status, done.stdout.partition(":")[0]) == (0, "no difference"), done.stdout
 

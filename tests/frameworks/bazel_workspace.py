@@ -79,5 +79,5 @@ def build_wheels(workspace: Workspace, dest: Path) -> list[Path]:
     for python in ("3.11", "3.12", "3.13"):
         config = "--config=python" + python.replace(".", "")
         workspace.build("--config=rocm_build", config, "//example:_example.so")
-        wheels.append(workspace.wheel("plugin", dest, "--python", python, "--spec", "plugin.toml"))
+        wheels.append(workspace.wheel("plugin", dest, "--python-version", python, "--spec", "plugin.toml"))
     return wheels

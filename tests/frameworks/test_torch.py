@@ -207,7 +207,7 @@ def test_the_requirement_is_one_that_installers_read() -> None:
 def test_a_malformed_version_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         requirements_variable("newest", "exact")
-    assert str(caught.value) == "--sdk-version: is 'newest'; expected a version such as 7.14.0 (PEP 440)"
+    assert str(caught.value) == "--rocm: is 'newest'; expected a version such as 7.14.0 (PEP 440)"
 
 
 def test_files_that_need_nothing_of_the_sdk_are_refused(tmp_path: Path, compile_library: Compile) -> None:
@@ -224,7 +224,7 @@ def test_the_run_path_leads_from_torchs_folder_to_the_sdk() -> None:
 
 @pytest.mark.parametrize("folder", ["../x", "/usr/lib", "a/../../b"])
 def test_a_folder_outside_of_site_packages_is_refused(folder: str) -> None:
-    with pytest.raises(InputError, match=r"^--folder: is .*; expected a folder in site-packages, such as torch/lib$"):
+    with pytest.raises(InputError, match=r"^--at: is .*; expected a folder in site-packages, such as torch/lib$"):
         run_path_entries(["_rocm_sdk_core/lib"], folder)
 
 

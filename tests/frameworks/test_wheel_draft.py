@@ -201,8 +201,8 @@ def test_a_python_that_is_ruled_out_is_refused(extension: str, python: str, requ
     with pytest.raises(InputError) as caught:
         python_tag([extension], python, required)
     assert str(caught.value) == (
-        f"{extension}: is for Python 3.{minor}; expected one of {required}. Correct --python, or the description's "
-        "requires-python."
+        f"{extension}: is for Python 3.{minor}; expected one of {required}. "
+        "Correct --python-version, or the description's requires-python."
     )
 
 
@@ -218,13 +218,13 @@ def test_a_tag_is_one_that_installers_know() -> None:
             [],
             "3.99",
             (
-                "--python: is 3.99, but no file is an extension module. "
+                "--python-version: is 3.99, but no file is an extension module. "
                 "Remove the option: wheels without extension modules "
                 "are for every Python."
             ),
         ),
-        (["a/_x.so"], "312", "--python: is '312'; expected a version such as 3.12 or 3.13-ft"),
-        (["a/_x.so"], "3.12-ft", "--python: is '3.12-ft'; expected a version such as 3.12 or 3.13-ft"),
+        (["a/_x.so"], "312", "--python-version: is '312'; expected a version such as 3.12 or 3.13-ft"),
+        (["a/_x.so"], "3.12-ft", "--python-version: is '3.12-ft'; expected a version such as 3.12 or 3.13-ft"),
         (
             ["a/_x.abi3.so"],
             "3.13-ft",
@@ -245,8 +245,8 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.abi3.so"],
             "",
             (
-                "a/_x.abi3.so: is an extension module whose name has no Python version. Add --python, such as "
-                "--python 3.12."
+                "a/_x.abi3.so: is an extension module whose name has no Python version. Add --python-version, such as "
+                "--python-version 3.12."
             ),
         ),
         (

@@ -22,7 +22,7 @@ def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sam
         run_job("plugin", outputs, tmp_path, sample_dist)
     assert str(caught.value) == (
         "jax_rocm7_plugin/_hybrid.so: is an extension module whose name has no Python version. "
-        "Add --python, such as --python 3.12."
+        "Add --python-version, such as --python-version 3.12."
     )
 
 

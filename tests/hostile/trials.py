@@ -39,7 +39,7 @@ WORDS: dict[str, dict[str, str]] = {
         "repair": "repair FILE --output OUT --config SETTINGS",
         "index": "index HERE --output OUT --files copy",
         "publish": "publish HERE OUT",
-        "promote": "promote HERE --to 2.0 --dest-dir OUT",
+        "promote": "promote HERE --to 2.0 --output OUT",
         "device list": "device list FILE",
         "device extract": "device extract FILE --output OUT",
         "device split": "device split FILE --output OUT",
@@ -53,10 +53,10 @@ WORDS: dict[str, dict[str, str]] = {
     "sdist": {
         "index": "index HERE --output OUT --files copy",
         "publish": "publish HERE OUT",
-        "promote": "promote HERE --to 2.0 --dest-dir OUT",
+        "promote": "promote HERE --to 2.0 --output OUT",
         "verify": "verify FILE",
         "diff": "diff FILE FILE",
-        "selector merge": "selector merge FILE FILE --dest-dir OUT",
+        "selector merge": "selector merge FILE FILE --output OUT",
         "targets coherent": "targets coherent FILE",
     },
     "deb": {

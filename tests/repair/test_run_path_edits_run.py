@@ -135,7 +135,7 @@ def test_the_old_rpath_can_be_asked_for(run: Run, plugin_wheel: Path, sdk_wheel:
 
 
 @needs_compiler
-@pytest.mark.parametrize("option", [(), ("--runpath",)], ids=["by default", "with --runpath"])
+@pytest.mark.parametrize("option", [(), ("--no-rpath",)], ids=["by default", "with --no-rpath"])
 def test_an_rpath_into_other_releases_becomes_a_runpath_if_a_user_says_so(
     run: Run, sdk_wheel: Path, tmp_path: Path, option: tuple[str, ...]
 ) -> None:

@@ -16,7 +16,7 @@ import rocwheel
 from rocwheel.cli.help import HelpContext, HelpFormatter
 from rocwheel.cli.options import takes
 from rocwheel.cli.output import print_json
-from rocwheel.cli.parameters import missing_error, option, read_parameters, spelled
+from rocwheel.cli.parameters import advanced_records, missing_error, option, read_parameters, spelled
 from rocwheel.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ class _MissingParameters(click.MissingParameter):
     def __init__(self, first: click.MissingParameter, missing: Sequence[click.Parameter]) -> None:
         super().__init__(first.message, first.ctx, first.param)
         self.names = [f"the {one.param_type_name} {spelled(one)}" for one in missing]
+
+
+_VERBOSE = frozenset({"--verbose", "-v"})
 
 
 def _is_missing(parameter: click.Parameter, ctx: click.Context, given: Mapping[str, Any]) -> bool:
@@ -53,6 +56,18 @@ class Command(click.Command):
         """Write what the command does, and an example."""
         assert isinstance(formatter, HelpFormatter)
         formatter.write_help(self.help or "")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options; with ``--verbose`` the advanced ones, too, and without it how many there are."""
+        super().format_options(ctx, formatter)
+        records = advanced_records(self, ctx)
+        if records and _VERBOSE & {*ctx.meta.get(_WORDS, ())}:
+            with formatter.section("Advanced options"):
+                formatter.write_dl(records)
+        elif records:
+            formatter.write_paragraph()
+            options = "advanced options" if len(records) > 1 else "advanced option"
+            formatter.write_text(f"To see {len(records)} {options}, add --verbose.")
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each argument is for."""
@@ -212,7 +227,7 @@ def _completion_option(name: str, text: str) -> click.Option:
 def _root(
     *,
     version: Annotated[bool, option("--version", "-V", help="Print the version.")] = False,
-    verbose: Annotated[bool, option("--verbose", "-v", help="With --version, print what `about` prints.")] = False,
+    verbose: Annotated[bool, option("--verbose", "-v", help="With --version, print what a bug report needs.")] = False,
     json: Annotated[bool, option("--json", help="With --version, print the version as JSON.")] = False,
 ) -> None:
     """Hold the options that come before any command."""

@@ -38,7 +38,8 @@ NewDirOption = Annotated[
     Path, shared("--output", "Write the artifacts to this folder, which must be new or empty.", metavar="DIR")
 ]
 TableOption = Annotated[
-    Path | None, option("--table", metavar="FILE", help="Use this import table (TOML) instead of rocwheel's own.")
+    Path | None,
+    option("--table", metavar="FILE", advanced=True, help="Use this import table (TOML) instead of rocwheel's own."),
 ]
 
 
@@ -202,7 +203,7 @@ def archive(
     print_made("artifact-archives", paths, json=out.json)
 
 
-@artifacts_app.command()
+@artifacts_app.command(hidden=True)
 def extract(
     archives: Annotated[list[Path], argument(metavar="ARCHIVE", help="Artifact archives.")],
     dest_dir: OutputOption,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from rich import box
@@ -214,7 +214,11 @@ def _read_options(
     primary: Annotated[Path, option("--primary", metavar="DIR", help="Use the host files of this folder.")],
     may_differ: Annotated[
         list[str] | None,
-        option("--may-differ", metavar="PATTERN", help="Accept differences in host files that match this pattern."),
+        option(
+            "--may-differ",
+            metavar="PATTERN",
+            help="Accept differences in host files that match this pattern.",
+        ),
     ] = None,
     allow_missing: Annotated[
         bool,
@@ -232,10 +236,9 @@ def merge(
     dest_dir: Annotated[
         Path, shared("--output", "Write the artifacts to this folder, which must be new or empty.", metavar="DIR")
     ],
-    hard_links: Annotated[
-        bool,
-        option("--hard-links", help="Create hard links instead of copies if possible."),
-    ] = False,
+    files: Annotated[
+        Literal["copy", "hardlink"], option("--files", help="Copy the files, or create hard links if possible.")
+    ] = "copy",
     dry_run: Annotated[bool, option("--dry-run", help="Print what would be merged, and write nothing.")] = False,
     *,
     out: Output,
@@ -250,7 +253,7 @@ def merge(
     """
     require_free(dest_dir, *directories)
     with opened_merge(directories, options, progress=make_progress(quiet=out.quiet)) as plan:
-        report = plan.report if dry_run else write_merge(plan, dest_dir, hard_links=hard_links)
+        report = plan.report if dry_run else write_merge(plan, dest_dir, hard_links=files == "hardlink")
     if out.json:
         print_json("artifact-merge", 1, report)
     else:

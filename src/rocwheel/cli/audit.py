@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import click
 import msgspec
@@ -41,7 +41,7 @@ from rocwheel.environment.read_tree import UNREADABLE, WheelReading, read_enviro
 from rocwheel.environment.run_path_entries import CpuLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rocwheel.audit.audit import AuditReport
     from rocwheel.audit.finding import Rule
@@ -93,13 +93,22 @@ BaselineOption = Annotated[
     option("--baseline", metavar="FILE", help="Ignore the known findings in this file."),
 ]
 UpdateBaselineOption = Annotated[bool, option(show_default=False, help="Write every finding to the baseline.")]
-ExpectRunpathOption = Annotated[
-    str | None, option("--expect-runpath", metavar="RUNPATH", help="Require this run path in every library.")
+_EXPECT = "--expect"
+_TAGS = ("rpath", "runpath")
+ExpectOption = Annotated[
+    list[str] | None,
+    option(
+        _EXPECT,
+        metavar="NAME=VALUE",
+        help="Require this of every library: runpath=RUNPATH, or tag=rpath or tag=runpath.",
+    ),
 ]
-ExpectTagOption = Annotated[Literal["rpath", "runpath"] | None, option(help="Require this kind of run path.")]
 CpuLevelOption = Annotated[
     CpuLevel | None,
-    option(help="Search the glibc-hwcaps folders of this processor level. Without it, use the lowest."),
+    option(
+        advanced=True,
+        help="Search the glibc-hwcaps folders of this processor level. Without it, use the lowest.",
+    ),
 ]
 ClosedOption = Annotated[
     bool | None,
@@ -141,8 +150,7 @@ def configure(
     config: ConfigOption = None,
     baseline: BaselineOption = None,
     update_baseline: UpdateBaselineOption = False,
-    expect_runpath: ExpectRunpathOption = None,
-    expect_tag: ExpectTagOption = None,
+    expect: ExpectOption = None,
     cpu_level: CpuLevelOption = None,
     closed: ClosedOption = None,
     rules: RulesOption = False,
@@ -150,7 +158,7 @@ def configure(
     """Return the settings, of which those on the command line come first; only these where the rules are asked for."""
     if rules:
         return _only_rules(AuditSettings(select=tuple(select or ()), ignore=tuple(ignore or ())))
-    given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
+    given: dict[str, object] = {**_expected(expect or ()), "closed": closed}
     given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
     found, file = find_settings(config)
     settings = msgspec.structs.replace(found, **{name: value for name, value in given.items() if value is not None})
@@ -158,6 +166,17 @@ def configure(
     folder = file.parent if file else Path()
     known_file = baseline or (folder / settings.baseline if settings.baseline else None)
     return Configured(settings, file, known_file, _to_update(known_file) if update_baseline else None)
+
+
+def _expected(texts: Sequence[str]) -> dict[str, str]:
+    """Return the settings that ``NAME=VALUE`` stand for; raise `InputError` for a text that stands for nothing."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in {"runpath", "tag"} or (name == "tag" and value not in _TAGS):
+            raise InputError(_EXPECT, f"is {text!r}", expected="runpath=RUNPATH, tag=rpath, or tag=runpath")
+        found["expect_runpath" if name == "runpath" else "expect_tag"] = value
+    return found
 
 
 def _only_rules(settings: AuditSettings) -> Configured:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from rocwheel.cli.app import app
+from rocwheel.cli.commands import load_commands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 COMMANDS = {
     "version": "--version",
@@ -25,41 +28,64 @@ _OUTPUT = {"--dest-dir": "--output", "-d": "-o"}
 OPTIONS: dict[str, dict[str, str]] = {
     "build": {"--compression": "--level"},
     "index": {"--yank": "", "--unyank": ""},
-    "index mirror": {**_OUTPUT, "--platform": "--platform-tag"},
-    "repair": _OUTPUT,
-    "wheel": _OUTPUT,
+    "index mirror": {**_OUTPUT, "--platform": "--platform-tag", "--requirements": "--with-requirements"},
+    "audit": {"--expect-runpath": "--expect runpath=", "--expect-tag": "--expect tag="},
+    "repair": {**_OUTPUT, "--runpath": "--no-rpath"},
+    "publish": {"--files": "--dist"},
+    "promote": _OUTPUT,
+    "selector merge": _OUTPUT,
+    "diff": {"--all": "--verbose"},
+    "wheel": {**_OUTPUT, "--python": "--python-version"},
     "artifacts list": {"--target": "--targets", "--component": "--components", "--files": "--verbose"},
     "artifacts fetch": _OUTPUT,
     "artifacts import": _OUTPUT,
-    "artifacts merge": _OUTPUT,
+    "artifacts merge": {**_OUTPUT, "--hard-links": "--files hardlink"},
     "artifacts archive": _OUTPUT,
     "artifacts extract": _OUTPUT,
     "device extract": {**_OUTPUT, "--target": "--targets"},
-    "device prune": {"--keep": "--targets"},
+    "device prune": {"--keep": "--targets", "--allow-empty": "--allow-missing"},
     "device split": _OUTPUT,
     "device join": _OUTPUT,
+    "runpath for": {"--spell": "--tool"},
     "runpath set": _OUTPUT,
-    "targets list": {"--to": "--format"},
-    "jax commands": _OUTPUT,
-    "jax wheel": _OUTPUT,
+    "targets list": {
+        "--to": "--format",
+        "--official": "--rocm",
+        **{f"--{name}": f"--filter {name}=" for name in ("family", "kind", "feature", "product")},
+    },
+    "targets flags": {"--for": "--tool"},
+    "targets coherent": {"--require": "--targets"},
+    "jax commands": {**_OUTPUT, "--form": "--format"},
+    "jax wheel": {**_OUTPUT, "--python": "--python-version"},
+    "torch init": {"--sdk-version": "--rocm", "--lock": "--pin"},
+    "torch requirements": {"--sdk-version": "--rocm", "--lock": "--pin"},
+    "torch runpath": {"--folder": "--at", "--spell": "--tool"},
 }
-"""Deprecated options by their command, and those that replace them; empty where another command does, as below."""
+"""Deprecated options by their command, and the words that replace them.
+
+The words are empty where another command replaces the option, as below. Words that end with ``=`` take its value:
+``--kind desktop`` is ``--filter kind=desktop`` today.
+"""
 _OTHER_COMMANDS = {"--yank": "index yank", "--unyank": "index yank --undo"}
 
 _HELP, _VERSION = "help", "version"
-_CLUSTER = re.compile(r"(?:(-d)(.+)|-([qv]+)d(.*))", re.DOTALL)
-"""A short option with its value, or behind flags."""
+_END = "--"
+"""Behind it, no word is an option."""
 
 
 def replace_deprecated(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a command line with the words of today in place of deprecated ones, and a notice for each of these."""
     replaced, notices = _replace_command(words)
-    options = next((OPTIONS[name] for name in _names(replaced) if name in OPTIONS), {})
-    end = replaced.index("--") if "--" in replaced else len(replaced)
+    name = next((name for name in _names(replaced) if name in OPTIONS), "")
+    options = OPTIONS.get(name, {})
+    at = len(name.split())
+    before, behind = replaced[:at], replaced[at:]
+    if not any(_may_be_one_of(options, word) for word in behind):
+        return replaced, notices
     found: dict[str, str] = {}
-    current = [_replace_option(word, options, found) for word in replaced[:end]]
-    notices += [_notice(old, now or f"rocwheel {_OTHER_COMMANDS[old]}") for old, now in found.items() if old != "--to"]
-    return [*current, *replaced[end:]], notices
+    current = [*before, *_replace_options(behind, _Replacement(options, _spellings(before)), found)]
+    notices += [_notice(old, _shown(old, now)) for old, now in found.items() if old != "--to"]
+    return current, notices
 
 
 def _names(words: Sequence[str]) -> tuple[str, str]:
@@ -78,21 +104,116 @@ def _replace_command(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return replaced, [_notice(old, now)]
 
 
-def _replace_option(word: str, options: dict[str, str], found: dict[str, str]) -> str:
-    """Return the word of today, and note in ``found`` what it replaces."""
-    name, equals, value = word.partition("=")
-    if name in options and name.startswith("--"):
-        found[name] = options[name]
-        return f"{options[name] or name}{equals}{value}"
-    if "-d" not in options or word.startswith("--"):
-        return word
-    match = _CLUSTER.fullmatch(word)
-    if word != "-d" and match is None:
-        return word
-    found["-d"] = options["-d"]
-    if match is None:
-        return options["-d"]
-    return f"-o{match[2]}" if match[1] else f"-{match[3]}o{match[4]}"
+def _may_be_one_of(options: Iterable[str], word: str) -> bool:
+    if word.startswith("--"):
+        return word.partition("=")[0] in options
+    return word.startswith("-") and any(f"-{letter}" in options for letter in word[1:])
+
+
+class _Spellings(NamedTuple):
+    """The options of a command."""
+
+    flags: frozenset[str]
+    """The options without a value, or with one behind ``=`` only."""
+    valued: frozenset[str]
+    """The options whose value may be the next word."""
+
+
+def _spellings(command: Sequence[str]) -> _Spellings:
+    """Return the options of a command, which is imported for this."""
+    load_commands(command)
+    held = app.commands.get(" ".join(command)) or getattr(app.commands[command[0]], "commands", {})[command[-1]]
+    valued = {
+        name
+        for one in held.params
+        if one.param_type_name == "option" and not (one.is_flag or one._flag_needs_value)  # noqa: SLF001
+        for name in one.opts
+    }
+    names = {name for one in held.params for name in (*one.opts, *one.secondary_opts)}
+    return _Spellings(frozenset(names - valued), frozenset(valued))
+
+
+class _Replacement(NamedTuple):
+    """What is replaced, and the options of the command today."""
+
+    old: Mapping[str, str]
+    today: _Spellings
+
+    def takes_next(self, name: str) -> bool:
+        """Return whether the value of an option, deprecated or not, is the next word."""
+        words = (self.old.get(name) or name).split()
+        return words[0] in self.today.valued and (len(words) == 1 or words[-1].endswith("="))
+
+
+def _replace_options(words: Sequence[str], how: _Replacement, found: dict[str, str]) -> Iterator[str]:
+    """Yield the words of today, and note in ``found`` what they replace. The value of an option stays as it is."""
+    rest = deque(words)
+    while rest and rest[0] != _END:
+        word = rest.popleft()
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            has_value = bool(equals)
+            if not equals and rest and how.takes_next(name):
+                has_value, value = True, rest.popleft()
+            yield from (
+                _replace_long(name, value, how.old, found, equals=equals)
+                if has_value
+                else _replace_flag(name, how.old, found)
+            )
+            continue
+        short, takes_next = _replace_short(word, how, found)
+        yield short
+        if takes_next and rest:
+            yield rest.popleft()
+    yield from rest
+
+
+def _replace_long(
+    name: str, value: str, old: Mapping[str, str], found: dict[str, str], *, equals: str
+) -> Iterator[str]:
+    """Yield an option and its value, in one word where they were."""
+    now = old.get(name)
+    if now is not None:
+        found[name] = now
+    words = (now or name).split()
+    if words[-1].endswith("="):
+        yield from (*words[:-1], f"{words[-1]}{value}")
+    elif equals:
+        yield from (*words[:-1], f"{words[-1]}={value}")
+    else:
+        yield from (*words, value)
+
+
+def _replace_flag(name: str, old: Mapping[str, str], found: dict[str, str]) -> Iterator[str]:
+    now = old.get(name)
+    if now is not None:
+        found[name] = now
+    yield from (now or name).split()
+
+
+def _replace_short(word: str, how: _Replacement, found: dict[str, str]) -> tuple[str, bool]:
+    """Return a word that may be short options, with those of today, and whether the next word is a value."""
+    if not word.startswith("-") or word == "-":
+        return word, False
+    replaced = "-"
+    for at, letter in enumerate(word[1:], 1):
+        name = f"-{letter}"
+        now = how.old.get(name, name)
+        if now not in how.today.flags | how.today.valued:
+            return word, False  # Click says what is wrong.
+        replaced += now[1]
+        if now != name:
+            found[name] = now
+        if now in how.today.valued:
+            return replaced + word[at + 1 :], at == len(word) - 1
+    return replaced, False
+
+
+def _shown(old: str, now: str) -> str:
+    """Return what a notice names instead of an option."""
+    if not now:
+        return f"rocwheel {_OTHER_COMMANDS[old]}"
+    return f"{now}VALUE" if now.endswith("=") else now
 
 
 def _notice(old: str, now: str) -> str:

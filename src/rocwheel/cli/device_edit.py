@@ -45,6 +45,7 @@ def _read_storage(
         int | None,
         option(
             "--header-version",
+            advanced=True,
             metavar="N",
             help="Write header version 2 or 3.",
             show_default="what most ROCm releases read",
@@ -108,7 +109,9 @@ KeepOption = Annotated[
     ),
 ]
 CompressOption = Annotated[bool, option("--compress", help="Compress plain bundles, too.")]
-AllowEmptyOption = Annotated[bool, option("--allow-empty", help="Accept bundles that become empty.")]
+AllowMissingOption = Annotated[
+    bool, option("--allow-missing", help="Accept bundles without code for the targets, which become empty.")
+]
 
 
 @device_app.command()
@@ -119,7 +122,7 @@ def prune(
     keep: KeepOption,
     *,
     compressed: CompressOption = False,
-    allow_empty: AllowEmptyOption = False,
+    allow_missing: AllowMissingOption = False,
     storage: Storage,
     force: ForceOption = False,
     rewriting: Rewriting,
@@ -132,7 +135,7 @@ def prune(
 
     Example: rocwheel device prune librocsparse.so --targets gfx90a,gfx1030 -o small/librocsparse.so
     """
-    edit = Prune(tuple(read_targets(keep)), allow_empty)
+    edit = Prune(tuple(read_targets(keep)), allow_missing)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
     if path.is_dir():
         rewriting.rewrite_folder(path, output, edit, storage)

@@ -196,7 +196,7 @@ def extract(
             print_line(code.path)
 
 
-@device_app.command()
+@device_app.command(hidden=True)
 def bundle(
     files: Annotated[
         list[Path],
@@ -208,7 +208,9 @@ def bundle(
     rocm: RocmOption = "",
     header_version: Annotated[
         int | None,
-        option(metavar="N", help="Write header version 2 or 3.", show_default="what most ROCm releases read"),
+        option(
+            metavar="N", advanced=True, help="Write header version 2 or 3.", show_default="what most ROCm releases read"
+        ),
     ] = None,
     level: LevelOption = DEVICE_CODE_LEVEL,
     out: Output,

@@ -75,6 +75,7 @@ def read_wheel_options(
         str,
         option(
             metavar="FOLDER",
+            advanced=True,
             help="Install device wheels over this folder of the wheel.",
             show_default="the one with device code",
         ),
@@ -83,16 +84,22 @@ def read_wheel_options(
         str,
         option(
             metavar="NAME",
+            advanced=True,
             help="Use this prefix for the names of device wheels.",
             show_default="that of the wheel and -device",
         ),
     ] = "",
     host_requires_dist: Annotated[
-        list[str] | None, option(metavar="REQUIREMENT", help="Add this requirement to the host wheel.")
+        list[str] | None,
+        option(metavar="REQUIREMENT", advanced=True, help="Add this requirement to the host wheel."),
     ] = None,
     device_requires_dist: Annotated[
         list[str] | None,
-        option(metavar="REQUIREMENT", help="Add this requirement to device wheels. @GFXARCH@ stands for the target."),
+        option(
+            metavar="REQUIREMENT",
+            advanced=True,
+            help="Add this requirement to device wheels. @GFXARCH@ stands for the target.",
+        ),
     ] = None,
 ) -> WheelOptions:
     """Return the options for wheels."""
@@ -183,10 +190,13 @@ MendOption = Annotated[
     bool,
     option(
         "--mend",
+        advanced=True,
         help="Split libraries again that another tool split with wrong indices.",
     ),
 ]
-SchemeOption = Annotated[Scheme, option("--scheme", help="Compress each code object in archives, or store it.")]
+SchemeOption = Annotated[
+    Scheme, option("--scheme", advanced=True, help="Compress each code object in archives, or store it.")
+]
 SplitLevelOption = Annotated[
     int | None,
     option(
@@ -200,7 +210,7 @@ SplitLevelOption = Annotated[
 ]
 ArchivesOption = Annotated[
     str,
-    option("--archives", metavar="FOLDER", help="Keep archives in this folder of the tree."),
+    option("--archives", metavar="FOLDER", advanced=True, help="Keep archives in this folder of the tree."),
 ]
 
 

@@ -142,7 +142,7 @@ def _growth(size: int) -> str:
 
 def _print_rest(number: int, noun: str) -> None:
     if number > 0:
-        results.print(f"... and {count(number, noun)} more (--all)", markup=False)
+        results.print(f"... and {count(number, noun)} more (-v)", markup=False)
 
 
 def _conclusion(comparison: Comparison, findings: Sequence[Finding]) -> str:
@@ -172,10 +172,11 @@ def diff(
         list[str] | None,
         option("--ignore", metavar="PATTERN", help="Ignore rules with these names. Patterns are accepted."),
     ] = None,
-    every: Annotated[bool, option("--all", help="Print every difference, not only the largest.")] = False,
     out: Output,
 ) -> None:
     """Print what differs between two versions of packages.
+
+    With -v, the command prints every difference, not only the largest.
 
     The exit status is 1 if the new version removes something that users rely on. Examples are a symbol, a library, a
     GPU, a command, or an extra. The exit status is 2 if a file can't be read; the other files are still compared.
@@ -199,7 +200,7 @@ def diff(
     if out.json:
         print_json("diff", 1, _document(comparison, findings))
     else:
-        print_comparison(comparison, findings, every=every or out.verbose, quiet=out.quiet)
+        print_comparison(comparison, findings, every=out.verbose, quiet=out.quiet)
     raise_all(_UNREAD, unread)
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise click.exceptions.Exit(1)

@@ -184,6 +184,7 @@ def read_index_variants(
         str | None,
         option(
             _FOR,
+            advanced=True,
             metavar="TARGETS",
             shell_complete=complete_targets,
             help="List variants for machines with these GPUs, in order of preference.",

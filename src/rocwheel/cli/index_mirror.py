@@ -84,7 +84,7 @@ _VersionOption = Annotated[
 _DevelOption = Annotated[bool, option("--devel", help="Copy development packages, too.")]
 _RequirementsOption = Annotated[
     bool,
-    option("--requirements", help="Copy their requirements from the same indexes, too."),
+    option("--with-requirements", help="Copy their requirements from the same indexes, too."),
 ]
 _VariantsOption = Annotated[bool, option("--variants", help="Copy wheel variants (draft PEP 825), too.")]
 _PoolOption = Annotated[
@@ -109,7 +109,7 @@ def read_choice(
     """Return which projects and versions are copied; raise `InputError` for extras whose requirements are not."""
     named = [split_extras(text) if requirements else (text, None) for text in project]
     lone = [text for text in project if not requirements and split_extras(text)[1] is not None and "," in text]
-    remedy = "Give --requirements as well, or leave the extras out."
+    remedy = "Give --with-requirements as well, or leave the extras out."
     raise_all("--project", [InputError("--project", f"{text} names extras", remedy=remedy) for text in lone])
     extras = {normalized_pattern(name): asked for name, asked in named if asked is not None}
     return Choice(
@@ -133,6 +133,7 @@ def read_mirror_options(
         str | None,
         option(
             "--variants-for",
+            advanced=True,
             metavar="TARGETS",
             shell_complete=complete_targets,
             help="List variants for machines with these GPUs, in order of preference.",
@@ -173,8 +174,8 @@ def mirror(
     Files go to dist in the folder, and their index goes to simple. The command verifies each file and refuses files
     without a SHA-256 hash. A new run continues an interrupted one and keeps the files that are there.
 
-    With --requirements, the command copies what pip would choose. Extras limit what is copied, as in 'rocm[libraries]'.
-    Without extras, the command copies everything for the GPUs.
+    With --with-requirements, the command copies what pip would choose. Extras limit what is copied, as in
+    'rocm[libraries]'. Without extras, the command copies everything for the GPUs.
 
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --output mirror
     """

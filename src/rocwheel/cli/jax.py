@@ -117,13 +117,15 @@ def commands(
     version: Annotated[str, shared("--version", "Set the version of the wheels, which is the version of JAX.")],
     settings: SettingsOption = Path("rocm.toml"),
     form: Annotated[
-        CommandFormChoice, option("--form", help="Print a shell script, a Makefile, or workflow steps.")
+        CommandFormChoice, option("--format", help="Print a shell script, a Makefile, or workflow steps.")
     ] = CommandFormChoice.SHELL,
     sdk: Annotated[str, shared("--with", "Check the wheels with the SDK's packages in this folder.")] = "",
     dest_dir: Annotated[
         str, shared("--output", "Print commands that write the wheels to this folder.", metavar="DIR")
     ] = "dist",
-    remote: Annotated[bool, option("--remote", help="Use remote execution, with the file in the settings.")] = False,
+    remote: Annotated[
+        bool, option("--remote", advanced=True, help="Use remote execution, with the file in the settings.")
+    ] = False,
     jax_rules: Annotated[bool, option("--jax-rules", help="Use JAX's own rules, jax_wheel and wheel_sources.")] = False,
     *,
     out: Output,
@@ -133,7 +135,7 @@ def commands(
     There are commands for both wheels and each Python. The Makefile has a target for each wheel (jax-rocm-pjrt,
     jax-rocm-plugin, wheels), and variables that you can override.
 
-    Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
+    Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --format makefile
     """
     given = read_settings(settings)
     if remote and not given.remote_execution:

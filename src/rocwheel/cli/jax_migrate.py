@@ -228,7 +228,7 @@ _JaxOption = Annotated[
 _ApplyOption = Annotated[bool, option("--apply", help="Change the files instead of printing a patch.")]
 
 
-@jax_app.command()
+@jax_app.command(hidden=True)
 def migrate(
     checkout: _CheckoutArgument,
     phase: _PhaseOption = LAST_PHASE,

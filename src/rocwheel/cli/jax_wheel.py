@@ -48,7 +48,7 @@ def jax_wheel(
     version: Annotated[str, shared("--version", "Set the version of the wheel, which is the version of JAX.")],
     sources: Sources,
     rocm: Annotated[
-        str, shared("--rocm", metavar="VERSION", help="Set the version of ROCm. The names have its first number.")
+        str, shared("--rocm", "Set the version of ROCm. Names of packages and modules contain its major version.")
     ] = "7",
     spec: Annotated[
         Path | None,
@@ -85,7 +85,8 @@ def wheel_binary(
     call: Annotated[list[str], argument(metavar="CALL", help="The arguments of the rule. Write -- before them.")],
     version: Annotated[str, shared("--version", "Set the version of the wheel, which is the version of JAX.")],
     python: Annotated[
-        str, option("--python", metavar="3.X", help="Set the Python version of the extension modules.")
+        str,
+        option("--python-version", "--python", metavar="X.Y", help="Set the Python version of the extension modules."),
     ] = "",
     cpu_tags: Annotated[
         list[str] | None,

@@ -99,8 +99,8 @@ SHARED = {
     "--rpath": SharedOption(help="Set RPATH, which LD_LIBRARY_PATH can't override."),
     "--scheduler": SharedOption("ADDRESS", help="Run the work on the workers of this Dask scheduler."),
     "--spec": SharedOption("FILE", help="Read the description of the wheel (TOML) from this file."),
-    "--spell": SharedOption("TOOL", help="Print what to write for this tool."),
     "--targets": SharedOption("TARGETS", "-t", "Select these GPU targets or families."),
+    "--tool": SharedOption("TOOL", help="Print what to write for this tool."),
     "--version": SharedOption("VERSION", help="Set the wheel's version."),
     "--with": SharedOption("PACKAGE", help="Take libraries from this wheel or folder, too."),
 }

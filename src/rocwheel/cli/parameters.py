@@ -6,6 +6,7 @@ import errno
 import inspect
 import os
 import re
+from copy import copy
 from enum import Enum
 from pathlib import Path, PosixPath
 from types import UnionType
@@ -139,11 +140,28 @@ class Value(click.ParamType[Any, Any]):
 
 
 class _Option(click.Option):
+    """An option. An advanced one is in the help only where more is asked for, and on the page on advanced options."""
+
+    def __init__(self, *names: Any, advanced: bool = False, hidden: bool = False, **settings: Any) -> None:
+        super().__init__(*names, hidden=hidden or advanced, **settings)
+        self.is_advanced = advanced
+
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra = super().get_help_extra(ctx)
         if isinstance(self.type, Value) and self.type.range:
             extra["range"] = self.type.range
         return extra
+
+
+def advanced_records(command: click.Command, ctx: click.Context) -> list[tuple[str, str]]:
+    """Return the advanced options of a command and their help."""
+    found = []
+    for one in command.params:
+        if getattr(one, "is_advanced", False):
+            shown = copy(one)
+            shown.hidden = False  # type: ignore[attr-defined]  # which Click gives no help for
+            found.append(shown.get_help_record(ctx))
+    return [record for record in found if record]
 
 
 class _Argument(click.Argument):

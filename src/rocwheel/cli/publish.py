@@ -41,11 +41,11 @@ def _read_layout(
     output: Annotated[
         str, shared("--output", metavar="PREFIX", help="Write the index to this folder of the store.")
     ] = "simple",
-    files: Annotated[
-        str, option("--files", metavar="PREFIX", help="Write the packages to this folder of the store.")
+    dist_prefix: Annotated[
+        str, option("--dist", metavar="PREFIX", help="Write the packages to this folder of the store.")
     ] = "dist",
 ) -> Layout:
-    return Layout(output, files)
+    return Layout(output, dist_prefix)
 
 
 def _read_upload_time(

@@ -51,7 +51,9 @@ def _read_release(
 def promote(
     dist: Annotated[Path, argument(metavar="DIST", help="A folder of release candidates. They stay unchanged.")],
     release: _Release,
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder, and create it if needed.")],
+    output: Annotated[
+        Path, shared("--output", "Write the release to this folder, and create it if needed.", metavar="DIR")
+    ],
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     *,
     out: Output,
@@ -61,9 +63,9 @@ def promote(
     The command changes the version in file names, metadata, requirements, the rocm selector, and manifests. It doesn't
     compress files again. All packages of a folder must have one version. The command writes all packages or nothing.
 
-    Example: rocwheel promote packages/dist --to 7.0.0 --dest-dir release/dist
+    Example: rocwheel promote packages/dist --to 7.0.0 --output release/dist
     """
-    result = PromoteJob(dist, release.version, dest_dir, release.targets, jobs).run(
+    result = PromoteJob(dist, release.version, output, release.targets, jobs).run(
         progress=make_progress(quiet=out.quiet)
     )
     if out.json:
@@ -87,7 +89,7 @@ def _show(result: PromotionResult, *, quiet: bool) -> None:
 
 def _read_builder(
     builder_id: Annotated[
-        str, option("--builder-id", metavar="URI", help="Set the URI of the builder.")
+        str, option("--builder-id", metavar="URI", advanced=True, help="Set the URI of the builder.")
     ] = DEFAULT_BUILDER,
 ) -> str:
     try:
@@ -143,8 +145,8 @@ def merge(
             help="Builds: rocm-VERSION.tar.gz, the JSON of build --dry-run, a folder, or a URL.",
         ),
     ],
-    dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the merged selector to this folder, and create it if needed.")
+    output: Annotated[
+        Path, shared("--output", "Write the merged selector to this folder, and create it if needed.", metavar="DIR")
     ],
     default_family: Annotated[
         str, option(_DEFAULT, metavar="TARGET", help="Install packages for this target on machines without a GPU.")
@@ -158,10 +160,10 @@ def merge(
     that only some platforms have get a marker, such as sys_platform == 'linux'. The same inputs give the same bytes in
     any order.
 
-    Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --dest-dir dist
+    Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --output dist
     """
     default = target_of_product(default_family, source=_DEFAULT) or default_family
-    result = merge_selectors(selectors, dest_dir, default_family=default)
+    result = merge_selectors(selectors, output, default_family=default)
     if out.json:
         print_json("selector-merge", 1, result)
         return

@@ -19,7 +19,7 @@ from rocwheel.cli.options import Output, shared, takes
 from rocwheel.cli.output import first_lines, messages, print_json, printing_errors, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
-from rocwheel.core.errors import InputError, RocwheelError
+from rocwheel.core.errors import RocwheelError
 from rocwheel.core.messages import count, in_one_line
 from rocwheel.core.workers import raise_all
 from rocwheel.repair.options import Mismatch, RepairOptions
@@ -44,9 +44,12 @@ PinOption = Annotated[
 KeepOption = Annotated[bool, option("--keep", help="Keep run path folders that can have libraries on some machine.")]
 InitOption = Annotated[bool, option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
 RpathOption = Annotated[
-    bool, shared("--rpath", "Turn all run paths into RPATH. Without it, each run path keeps its kind.")
+    bool | None,
+    option(
+        "--rpath/--no-rpath",
+        help="Turn all run paths into RPATH, or into RUNPATH. Without both, each run path keeps its kind.",
+    ),
 ]
-RunpathOption = Annotated[bool, option("--runpath", help="Turn all run paths into RUNPATH.")]
 
 
 def read_repair_options(
@@ -59,14 +62,10 @@ def read_repair_options(
         Mismatch, shared("--mismatch", "Fail or warn at run time if ROCm has a different version. Needs --init.")
     ] = "fail",
     config: Annotated[Path | None, shared("--config")] = None,
-    rpath: RpathOption = False,
-    runpath: RunpathOption = False,
+    rpath: RpathOption = None,
 ) -> RepairOptions:
     """Return what the options say, with the audit's settings."""
-    if rpath and runpath:
-        option_name, found = "--runpath", "is given with --rpath"
-        raise InputError(option_name, found, remedy="Leave out one of them.")
-    tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH if runpath else None
+    tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_settings(config)
     return RepairOptions(
         tag=tag,

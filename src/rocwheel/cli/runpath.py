@@ -33,7 +33,7 @@ app.add_command(runpath_app)
 FilesArgument = Annotated[list[Path], argument(metavar="FILE", help="ELF files.")]
 
 
-@runpath_app.command()
+@runpath_app.command(hidden=True)
 def show(
     files: Annotated[list[Path], argument(metavar="PATH", help="ELF files, wheels, or folders of them.")],
     *,
@@ -120,16 +120,18 @@ PlaceOption = Annotated[
 ]
 WithOption = Annotated[list[str] | None, shared("--with", "Find libraries in this wheel, folder, or SDK package.")]
 DlopenOption = Annotated[list[str] | None, shared("--dlopen")]
-SpellOption = Annotated[
+ToolOption = Annotated[
     list[str] | None,
     shared(
-        "--spell",
+        "--tool",
         f"Print the run path for this tool: {', '.join(TOOLS)}, or all.",
         shell_complete=complete_tools,
     ),
 ]
 RpathOption = Annotated[bool, shared("--rpath")]
-CpuLevelOption = Annotated[CpuLevel, option(help="Search the glibc-hwcaps folders of this processor level.")]
+CpuLevelOption = Annotated[
+    CpuLevel, option(advanced=True, help="Search the glibc-hwcaps folders of this processor level.")
+]
 
 
 @runpath_app.command("for")
@@ -138,7 +140,7 @@ def for_(
     at: PlaceOption,
     packages: WithOption = None,
     dlopen: DlopenOption = None,
-    spell: SpellOption = None,
+    tool: ToolOption = None,
     rpath: RpathOption = False,
     cpu_level: CpuLevelOption = "x86-64",
     *,
@@ -148,11 +150,11 @@ def for_(
 
     The exit status is 1 if a library is neither in the packages nor on every system.
 
-    Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
+    Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --tool cmake
     """
     with step(out.progress, "reading packages"):
         advice = advise(file, at, packages or (), dlopen or (), cpu_level)
-    texts = _spelled(advice, spell or [], RunpathTag.RPATH if rpath else RunpathTag.RUNPATH)
+    texts = _spelled(advice, tool or [], RunpathTag.RPATH if rpath else RunpathTag.RUNPATH)
     if out.json:
         print_json("runpath.for", 1, {**msgspec.to_builtins(advice), "spellings": texts})
     elif texts:

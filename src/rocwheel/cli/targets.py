@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from rocwheel.cli.app import Command, Group, app
-from rocwheel.cli.options import JsonOption, Output, QuietOption, VerboseOption, complete_targets, takes
+from rocwheel.cli.options import JsonOption, Output, QuietOption, VerboseOption, complete_targets, shared, takes
 from rocwheel.cli.output import (
     output_width,
     print_json,
@@ -96,6 +96,7 @@ def read_machine(
         Path,
         option(
             "--root",
+            advanced=True,
             metavar="DIR",
             check=folder_place,
             help="Read copies of /sys and /dev in this folder.",
@@ -119,20 +120,40 @@ def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
         print_line(word)
 
 
-class Kind(str, Enum):
-    """What GPUs are made for."""
+_FILTER = "--filter"
+_FILTERS = {
+    "family": (),
+    "product": (),
+    "kind": ("data-centre", "desktop", "integrated", "generic"),
+    "feature": ("sramecc", "xnack"),
+}
+"""What targets can be filtered by; the values, unless any text is one."""
+_CHOICES_HELP = ", ".join(f"{name}={'|'.join(values)}" for name, values in _FILTERS.items() if values)
 
-    DATA_CENTRE = "data-centre"
-    DESKTOP = "desktop"
-    INTEGRATED = "integrated"
-    GENERIC = "generic"
+
+def _complete_filter(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the filters that begin like this."""
+    words = [f"{name}={value}" for name, values in _FILTERS.items() for value in values or ("",)]
+    if incomplete.startswith("family="):
+        families = complete_targets(ctx, parameter, incomplete.removeprefix("family="))
+        words = [f"family={name}" for name in families]
+    return [word for word in words if word.startswith(incomplete)]
 
 
-class Feature(str, Enum):
-    """What a target id may set."""
-
-    SRAMECC = "sramecc"
-    XNACK = "xnack"
+def _read_filters(texts: Sequence[str]) -> dict[str, str]:
+    """Return the filters that ``NAME=VALUE`` stand for; raise `InputError` for another text, and for a second value."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in _FILTERS:
+            expected = f"NAME=VALUE with a name of {', '.join(_FILTERS)}"
+            raise InputError(_FILTER, f"is {text!r}", expected=expected)
+        if _FILTERS[name] and value not in _FILTERS[name]:
+            place = f"{_FILTER} {name}"
+            raise InputError(place, f"is {value!r}", expected=f"one of {', '.join(_FILTERS[name])}")
+        if found.setdefault(name, value) != value:
+            raise InputError(_FILTER, f"has two values for {name}", remedy="Leave out one of them.")
+    return found
 
 
 class Form(str, Enum):
@@ -154,22 +175,19 @@ def _read_chosen(
     words: Annotated[
         list[str] | None, argument(metavar="TARGETS", shell_complete=complete_targets, help=_WORDS_HELP)
     ] = None,
-    family: Annotated[
-        str,
-        option("--family", metavar="FAMILY", shell_complete=complete_targets, help="List only targets of this family."),
-    ] = "",
-    kind: Annotated[Kind | None, option(help="List only targets of this kind.")] = None,
-    official: Annotated[
-        str, option(metavar="VERSION", help="List only targets that are official for this ROCm version.")
-    ] = "",
-    feature: Annotated[Feature | None, option(help="List only targets with this feature.")] = None,
-    product: Annotated[
-        str, option("--product", metavar="TEXT", help="List only targets with this text in a product name.")
-    ] = "",
+    rocm: Annotated[str, shared("--rocm", "List only targets that are official for this ROCm release.")] = "",
+    filtered: Annotated[
+        list[str] | None,
+        option(
+            _FILTER,
+            metavar="NAME=VALUE",
+            shell_complete=_complete_filter,
+            help=f"List only matching targets: family=FAMILY, product=TEXT, {_CHOICES_HELP}.",
+        ),
+    ] = None,
 ) -> _Chosen:
     chosen = read_targets(words) if words else None
-    filters = {"family": family, "kind": kind.value if kind else "", "official": official}
-    filters |= {"feature": feature.value if feature else "", "product": product}
+    filters = {"official": rocm, **_read_filters(filtered or ())}
     rows = filter_rows(list_targets(), chosen=chosen, **filters)
     if chosen is None or any(filters.values()):
         chosen = read_targets([row.name for row in rows], required=False)
@@ -183,7 +201,8 @@ def list_command(
     form: Annotated[
         Form,
         option(
-            "--format", help="Print a table or, one per line, targets, families of exactly these, or generic targets."
+            "--format",
+            help="Print a table, or one name per line: of targets, of families, or of generic targets.",
         ),
     ] = Form.TABLE,
     *,
@@ -191,7 +210,7 @@ def list_command(
 ) -> None:
     """List GPU targets, as a table or in other spellings.
 
-    Example: rocwheel targets list --official 7.1 --kind desktop
+    Example: rocwheel targets list --rocm 7.1 --filter kind=desktop
     """
     rows, targets = chosen
     if not rows and not out.quiet:
@@ -242,7 +261,7 @@ def flags(
     tool: Annotated[
         Tool,
         option(
-            "--for",
+            "--tool",
             metavar="TOOL",
             help=f"Print the settings for this tool: one of {', '.join(tool.value for tool in Tool)}.",
         ),
@@ -251,9 +270,10 @@ def flags(
         list[str] | None,
         option(
             "--optional",
+            advanced=True,
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="Turn off the flag for these targets by default. Needs --for gentoo or ebuild.",
+            help="Turn off the flag for these targets by default. Needs --tool gentoo or ebuild.",
         ),
     ] = None,
     *,
@@ -261,13 +281,13 @@ def flags(
 ) -> None:
     """Print the settings of a build tool for GPU targets.
 
-    Example: rocwheel targets flags --for cmake gfx90a gfx1100
+    Example: rocwheel targets flags --tool cmake gfx90a gfx1100
     """
     targets = read_targets(words)
     others = read_targets(optional or [], required=False)
     if optional and tool not in WITH_OPTIONAL:
         source, found = "--optional", f"{tool.value} has no optional targets"
-        raise InputError(source, found, expected=" or ".join(f"--for {one.value}" for one in WITH_OPTIONAL))
+        raise InputError(source, found, expected=" or ".join(f"--tool {one.value}" for one in WITH_OPTIONAL))
     text = flags_for(tool, targets, others)
     if out.json:
         print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})

@@ -12,7 +12,7 @@ import msgspec
 
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
-from rocwheel.cli.options import Output, complete_targets
+from rocwheel.cli.options import Output, complete_targets, shared
 from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors
 from rocwheel.cli.parameters import argument, option, regular_places
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
@@ -42,14 +42,8 @@ _PackagesArgument = Annotated[
     list[Path],
     argument(check=regular_places, metavar="PACKAGE", help="Wheels, rocm sdists, .deb files, or folders of them."),
 ]
-_RequireOption = Annotated[
-    list[str] | None,
-    option(
-        "--require",
-        metavar="TARGETS",
-        shell_complete=complete_targets,
-        help="Require code for these targets in every package.",
-    ),
+_TargetsOption = Annotated[
+    list[str] | None, shared("--targets", "Check these targets: every package must have code for them.")
 ]
 _ReduceOption = Annotated[bool, option("--reduce", help="Print the largest set of targets that all packages support.")]
 
@@ -59,7 +53,7 @@ _DIVIDED = "no target is served by every package with device code"
 @targets_app.command()
 def coherent(
     packages: _PackagesArgument,
-    require: _RequireOption = None,
+    targets: _TargetsOption = None,
     *,
     reduce: _ReduceOption = False,
     out: Output,
@@ -67,11 +61,11 @@ def coherent(
     """Check that packages have code for the same GPUs.
 
     The exit status is 1 if they don't. With --reduce, it is 1 if there is no common set, or if the set lacks a target
-    of --require. It is 2 if a package can't be read; the other packages are still compared.
+    of --targets. It is 2 if a package can't be read; the other packages are still compared.
 
-    Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
+    Example: rocwheel targets coherent dist/ --targets gfx90a,gfx1100
     """
-    required = read_targets(require or [], source="--require", required=require is not None)
+    required = read_targets(targets or [], source="--targets", required=targets is not None)
     unread: list[RocwheelError] = []
     progress = out.progress
     package_targets, report = compare_packages(packages, required, unread=unread, progress=progress)
@@ -91,7 +85,7 @@ def coherent(
 def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
     """Print to standard error why the reduced set is not enough; return the exit status."""
     missing = [str(target) for target in required if not covers(report.common, target)]
-    reason = f"the set does not serve {', '.join(missing)}, which --require asks for" if missing else ""
+    reason = f"the set does not serve {', '.join(missing)}, which --targets asks for" if missing else ""
     if not report.common:
         reason = _DIVIDED if report.divided else "no package has device code"
     if reason:

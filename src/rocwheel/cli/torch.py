@@ -28,35 +28,34 @@ from rocwheel.frameworks.torch import (
 from rocwheel.repair.options import Mismatch
 from rocwheel.targets.target_set import parse_target_set
 
+_SITE_PACKAGES = "site-packages/"
 torch_app = Group("torch", help="Generate what a build of PyTorch for ROCm needs.")
 app.add_command(torch_app)
 
 
-SdkVersionOption = Annotated[
-    str, option("--sdk-version", metavar="VERSION", help="Set the version of the SDK's packages.")
-]
+SdkVersionOption = Annotated[str, shared("--rocm", "Set the version of ROCm, which is the version of its packages.")]
 
 
-class Lock(str, Enum):
-    """How closely the version is locked."""
+class Pin(str, Enum):
+    """How closely the version is pinned."""
 
     EXACT = "exact"
     MINOR = "minor"
 
 
-LockOption = Annotated[
-    Lock, option("--lock", help="Accept only this version, or any version with the same major and minor number.")
+PinOption = Annotated[
+    Pin, option("--pin", help="Accept only this version, or any version with the same major and minor number.")
 ]
 
 
 @torch_app.command()
 def init(
-    sdk_version: SdkVersionOption,
+    rocm: SdkVersionOption,
     paths: Annotated[
         list[Path] | None,
         argument(metavar="PATH", help="Wheels or folders whose libraries are loaded."),
     ] = None,
-    lock: LockOption = Lock.EXACT,
+    pin: PinOption = Pin.EXACT,
     mismatch: Annotated[Mismatch, shared("--mismatch")] = "fail",
     *,
     out: Output,
@@ -65,18 +64,18 @@ def init(
 
     PyTorch imports this file before it loads its own libraries.
 
-    Example: rocwheel torch init --sdk-version 7.14.0 > torch/_rocm_init.py
+    Example: rocwheel torch init --rocm 7.14.0 > torch/_rocm_init.py
     """
     if paths:
-        text = initializer_for(read_tree(paths).loadable, sdk_version, lock.value, mismatch)
+        text = initializer_for(read_tree(paths).loadable, rocm, pin.value, mismatch)
     else:
-        text = initializer(sdk_version, lock.value, mismatch)
+        text = initializer(rocm, pin.value, mismatch)
     print_result("torch.init", text, json=out.json)
 
 
 @torch_app.command()
 def requirements(
-    sdk_version: SdkVersionOption,
+    rocm: SdkVersionOption,
     targets: Annotated[
         list[str] | None,
         argument(
@@ -85,50 +84,52 @@ def requirements(
             help="GPU targets of the required packages. Without any, use the targets of the machine.",
         ),
     ] = None,
-    lock: LockOption = Lock.EXACT,
+    pin: PinOption = Pin.EXACT,
     *,
     out: Output,
 ) -> None:
     """Print the packages that a PyTorch wheel requires.
 
-    The output is the setting of PYTORCH_EXTRA_INSTALL_REQUIREMENTS.
+    Set the variable PYTORCH_EXTRA_INSTALL_REQUIREMENTS to the output when you build PyTorch.
 
-    Example: rocwheel torch requirements --sdk-version 7.14.0 gfx942
+    Example: rocwheel torch requirements --rocm 7.14.0 gfx942
     """
     chosen = parse_target_set(targets, source="TARGETS") if targets else None
-    print_result("torch.requirements", requirements_variable(sdk_version, lock.value, chosen), json=out.json)
+    print_result("torch.requirements", requirements_variable(rocm, pin.value, chosen), json=out.json)
 
 
 @torch_app.command()
 def runpath(
-    folder: Annotated[
+    at: Annotated[
         str | None,
         option(
-            "--folder",
-            metavar="DIR",
-            help="Print the run path for libraries in this folder of site-packages.",
-            show_default=torch_folder(),
+            "--at",
+            metavar="PLACE",
+            help="Compute the run path for libraries in this folder: site-packages/PACKAGE.",
+            show_default=f"{_SITE_PACKAGES}{torch_folder()}",
         ),
     ] = None,
     family: Annotated[
-        str, option("--family", metavar="FAMILY", help="Use the libraries package of this target family.")
-    ] = "",
-    spell: Annotated[
         str,
-        shared("--spell", shell_complete=complete_tools, text=f"Print the run path for this tool: {', '.join(TOOLS)}."),
+        option("--family", metavar="FAMILY", advanced=True, help="Use the libraries package of this target family."),
+    ] = "",
+    tool: Annotated[
+        str,
+        shared("--tool", shell_complete=complete_tools, text=f"Print the run path for this tool: {', '.join(TOOLS)}."),
     ] = "",
     *,
     out: Output,
 ) -> None:
     """Print linker flags with the run path to the SDK.
 
-    The output is LDFLAGS for PyTorch, because its CMake files overwrite a run path in an argument. With --folder, the
+    The output is LDFLAGS for PyTorch, because its CMake files overwrite a run path in an argument. With --at, the
     output is CMake arguments for an extension.
 
     Example: eval "export $(rocwheel torch runpath)"
         python -m build --wheel
     """
+    folder = None if at is None else at.removeprefix(_SITE_PACKAGES)
     entries = run_path_entries(search_folders(family), folder)
     spelled = ldflags_setting if folder is None else cmake_arguments
-    text = f"{spell_run_path(entries, spell)}\n" if spell else spelled(entries)
+    text = f"{spell_run_path(entries, tool)}\n" if tool else spelled(entries)
     print_result("torch.runpath", text, json=out.json)

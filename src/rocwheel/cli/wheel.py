@@ -22,22 +22,34 @@ SourceOption = Annotated[
 ]
 SourceListOption = Annotated[
     Path | None,
-    option("--src-list", metavar="FILE", help="Read the paths of build outputs from this file, one per line."),
+    option(
+        "--src-list",
+        metavar="FILE",
+        advanced=True,
+        help="Read the paths of build outputs from this file, one per line.",
+    ),
 ]
 ManifestOption = Annotated[
     Path | None,
     option(
-        "--runfiles-manifest", metavar="FILE", help="Read build outputs from Bazel's runfiles MANIFEST of a target."
+        "--runfiles-manifest",
+        metavar="FILE",
+        advanced=True,
+        help="Read build outputs from Bazel's runfiles MANIFEST of a target.",
     ),
 ]
 VersionOption = Annotated[str, shared("--version", "Set the version of the wheel.")]
 CommitOption = Annotated[
     list[str] | None,
-    option("--commit", metavar="REPOSITORY=COMMIT", help="Write this commit to commit_info.py."),
+    option("--commit", metavar="REPOSITORY=COMMIT", advanced=True, help="Write this commit to commit_info.py."),
 ]
 PythonOption = Annotated[
     str,
-    option("--python", metavar="3.X", help="Set the Python version of extension modules without it in their names."),
+    option(
+        "--python-version",
+        metavar="X.Y",
+        help="Set the Python version of extension modules without it in their names.",
+    ),
 ]
 PlatformOption = Annotated[str, shared("--platform-tag", "Set the platform tag of the wheel.")]
 WithOption = Annotated[
@@ -46,7 +58,7 @@ WithOption = Annotated[
 ]
 SystemRunPathOption = Annotated[
     list[str] | None,
-    option("--system-run-path", metavar="DIR", help="Accept this absolute entry in run paths."),
+    option("--system-run-path", metavar="DIR", advanced=True, help="Accept this absolute entry in run paths."),
 ]
 RepairOption = Annotated[bool, option("--repair", help="Repair wrong run paths instead of failing.")]
 VerifyOption = Annotated[bool, option(help="Check that every file finds its libraries.")]

@@ -116,7 +116,7 @@ def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathT
     """
     if tool not in TOOLS:
         found = f"{tool!r} is not a supported build tool"
-        msg = f"--spell {tool}"
+        msg = f"--tool {tool}"
         raise InputError(msg, found, expected=f"one of {', '.join(TOOLS)}")
     for entry in entries:
         if match := _UNSAFE.search(entry):

@@ -210,7 +210,7 @@ HOST_FOLDER = EntryRule(
 ENTRY_RULES = (RELATIVE, EATEN_ORIGIN, BUILD_FOLDER, HOST_FOLDER)
 _CONTROL = re.compile(r"[\0-\x1f\x7f]")
 _QUOTING = (
-    "Write $ORIGIN unchanged, in single quotes; 'rocwheel runpath for --spell TOOL' prints the form that a build "
+    "Write $ORIGIN unchanged, in single quotes; 'rocwheel runpath for --tool TOOL' prints the form that a build "
     "tool needs."
 )
 

@@ -31,8 +31,8 @@ VersionLock = Literal["exact", "minor"]
 """``exact``: only this version of the SDK. ``minor``: any version with the same major and minor numbers."""
 
 _MINOR = 2
-_OPTION = "--sdk-version"
-_FOLDER_OPTION = "--folder"
+_OPTION = "--rocm"
+_FOLDER_OPTION = "--at"
 _FAMILY_OPTION = "--family"
 _VARIABLE = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 

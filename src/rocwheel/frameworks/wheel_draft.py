@@ -167,7 +167,7 @@ def parse_commits(texts: Iterable[str], source: str = _STAMP_OPTION) -> dict[str
 ANY_PYTHON = "py3-none"
 """The tag of wheels without extension modules."""
 
-_TAG_OPTION = "--python"
+_TAG_OPTION = "--python-version"
 _STABLE = ".abi3.so"
 _PYTHON = re.compile(r"3\.([0-9]{1,2})")
 _FREE_THREADED = re.compile(r"3\.(1[3-9]|[2-9][0-9])-ft")
@@ -205,7 +205,7 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
     wanted = _asked_tag(python) if python else next(iter(named.values()), "")
     wanted = wanted or (_oldest_tag(requires_python) if is_stable else "")
     if not wanted:
-        remedy = "Add --python, such as --python 3.12."
+        remedy = "Add --python-version, such as --python-version 3.12."
         raise InputError(modules[0], "is an extension module whose name has no Python version", remedy=remedy)
     _check_modules(modules, named, wanted)
     _check_requirement(modules[0], wanted, requires_python, is_stable=is_stable)
@@ -240,7 +240,7 @@ def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable:
     """Raise `InputError` if no Python of a tag is allowed. With the stable ABI, later versions also count."""
     specifiers, minor = SpecifierSet(requires_python), int(tag.partition("-")[0].removeprefix("cp3"))
     if not any(_admits(specifiers, later) for later in (_MINORS[minor:] if is_stable else (minor,))):
-        remedy = "Correct --python, or the description's requires-python."
+        remedy = "Correct --python-version, or the description's requires-python."
         raise InputError(place, f"is for Python 3.{minor}", expected=f"one of {requires_python}", remedy=remedy)
 
 

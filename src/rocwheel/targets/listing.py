@@ -73,15 +73,15 @@ def filter_rows(
     """
     names = [set(chosen.processors)] if chosen is not None else []
     names += [_processors_of(family)] if family else []
-    names += [set(release_for(official, source="--official").official)] if official else []
+    names += [set(release_for(official, source="--rocm").official)] if official else []
     kept = [row for row in rows if all(row.name in allowed for allowed in names)]
     kept = [row for row in kept if kind in {"", *_kinds(row)} and (not feature or feature in row.features)]
     return [row for row in kept if any(product.lower() in name.lower() for name in row.products or ("",))]
 
 
 def _processors_of(family: str) -> set[str]:
-    names = targets_of(family, source="--family")
-    return {parse_known_target(name, source="--family").processor for name in names}
+    names = targets_of(family, source="--filter family")
+    return {parse_known_target(name, source="--filter family").processor for name in names}
 
 
 def _kinds(row: TargetRow) -> set[str]:

@@ -56,8 +56,8 @@ def kinds(calls: list[list[str]]) -> list[str]:
 
 
 PJRT_STEPS = ["bazel //pjrt:pjrt_c_api_gpu_plugin.so", "wheel pjrt --version 0.12.0"]
-STEPS_311 = [f"bazel {MODULES}", "wheel plugin --python 3.11"]
-STEPS_312 = [f"bazel {MODULES}", "wheel plugin --python 3.12"]
+STEPS_311 = [f"bazel {MODULES}", "wheel plugin --python-version 3.11"]
+STEPS_312 = [f"bazel {MODULES}", "wheel plugin --python-version 3.12"]
 
 
 @pytest.mark.parametrize(

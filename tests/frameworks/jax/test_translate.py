@@ -76,7 +76,7 @@ def test_the_plain_command_line_builds_both_wheels_with_the_old_defaults() -> No
         "bazel build --config=rocm_build --config=python312 //pjrt:pjrt_c_api_gpu_plugin.so",
         f"rocwheel jax wheel pjrt --version 0.12.0 --rocm 7 {options}",
         "bazel build --config=rocm_build --config=python312 //jaxlib_ext/tools:build_gpu_kernels_wheel",
-        f"rocwheel jax wheel plugin --python 3.12 --version 0.12.0 --rocm 7 {options}",
+        f"rocwheel jax wheel plugin --python-version 3.12 --version 0.12.0 --rocm 7 {options}",
     ]
 
 
@@ -504,7 +504,7 @@ def test_a_python_that_is_a_variable_takes_the_place_of_the_config() -> None:
         "--repo_env=HERMETIC_PYTHON_VERSION=${PY}"
     ] * 2
     words = [shown(word) for word in made.commands[3].words]
-    assert words[words.index("--python") + 1] == "${PY}"
+    assert words[words.index("--python-version") + 1] == "${PY}"
 
 
 @pytest.mark.parametrize(

@@ -95,5 +95,5 @@ CASES = (
     _index_case("index-again", _index, _prepare_wheels, _index_before),
     Case("publish", _publish, _prepare_wheels, varies=_NOTES),
     Case("publish-again", _publish, _prepare_wheels, _publish_before, varies=_NOTES),
-    Case("promote", lambda place: ("promote", place.given, "--to", "1.0", "--dest-dir", place.out), _prepare_candidate),
+    Case("promote", lambda place: ("promote", place.given, "--to", "1.0", "--output", place.out), _prepare_candidate),
 )

@@ -221,11 +221,11 @@ def _severity(rule: EntryRule) -> Severity:
 
 
 _TAG = (
-    "Link with -Wl,--enable-new-dtags or -Wl,--disable-new-dtags, or run 'rocwheel repair' with --runpath or --rpath."
+    "Link with -Wl,--enable-new-dtags or -Wl,--disable-new-dtags, or run 'rocwheel repair' with --rpath or --no-rpath."
 )
 _DROP = "Link with the run path that 'rocwheel runpath for' prints. 'rocwheel repair' removes unused entries."
 _WRITABLE = "Remove that folder from the run path, as 'rocwheel repair' does: others could put their own library there."
-_ONE_KIND = "Link with -Wl,--enable-new-dtags, or run 'rocwheel repair --runpath'."
+_ONE_KIND = "Link with -Wl,--enable-new-dtags, or run 'rocwheel repair --no-rpath'."
 
 RULES = (
     Rule(
@@ -239,7 +239,7 @@ RULES = (
         EATEN_ORIGIN.name,
         _severity(EATEN_ORIGIN),
         "$ORIGIN reaches the linker unchanged.",
-        ("Quote $ORIGIN for your build tool. 'rocwheel runpath for --spell TOOL' prints the correct form."),
+        ("Quote $ORIGIN for your build tool. 'rocwheel runpath for --tool TOOL' prints the correct form."),
         _broken_by_spelling(EATEN_ORIGIN),
     ),
     Rule(

@@ -104,7 +104,7 @@ def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Comma
         wheel, name = f"jax-rocm-plugin-{python}", shown(python)
         title = f"Build the extension modules for Python {name}"
         commands.append(_bazel(wheel, title, python, settings.plugin_targets, options))
-        title, kind = f"Assemble their wheel for Python {name}", ("plugin", "--python", python)
+        title, kind = f"Assemble their wheel for Python {name}", ("plugin", "--python-version", python)
         commands.append(_assembly(wheel, title, kind, settings, options))
     return commands
 

@@ -42,7 +42,7 @@ def _option(name, values):
 def _main_impl(ctx):
     program = ctx.actions.declare_file(ctx.label.name + ".py")
     tags = ["%s=%s" % (cpu, "_".join(tag)) for (system, cpu), tag in PLATFORM_TAGS_DICT.items() if system == "Linux"]
-    words = [ctx.attr.kind, "--quiet", "--version", WHEEL_VERSION + WHEEL_VERSION_SUFFIX, "--python", _python(ctx)]
+    words = [ctx.attr.kind, "--quiet", "--version", WHEEL_VERSION + WHEEL_VERSION_SUFFIX, "--python-version", _python(ctx)]
     words += _option("--cpu-tag", tags)
     words += _option("--set", ["%s=%s" % pair for pair in ctx.attr.values.items()])
     words += _option("--system-run-path", ctx.attr.system_run_paths)

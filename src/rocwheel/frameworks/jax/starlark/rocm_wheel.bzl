@@ -14,7 +14,7 @@ def _rocm_wheel_impl(ctx):
     sources.set_param_file_format("multiline")
     sources.use_param_file("--src-list=%s", use_always = True)  # a command line has bounds
     if ctx.attr.python:
-        args.add("--python", ctx.attr.python)
+        args.add("--python-version", ctx.attr.python)
     if not ctx.attr.verify:
         args.add("--no-verify")
     ctx.actions.run(
