@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from rocwheel.cli.app import app
 from rocwheel.cli.commands import load_commands
 
@@ -126,7 +128,7 @@ def _spellings(command: Sequence[str]) -> _Spellings:
     valued = {
         name
         for one in held.params
-        if one.param_type_name == "option" and not (one.is_flag or one._flag_needs_value)  # noqa: SLF001
+        if isinstance(one, click.Option) and not (one.is_flag or one._flag_needs_value)  # noqa: SLF001
         for name in one.opts
     }
     names = {name for one in held.params for name in (*one.opts, *one.secondary_opts)}

@@ -142,9 +142,10 @@ class Value(click.ParamType[Any, Any]):
 class _Option(click.Option):
     """An option. An advanced one is in the help only where more is asked for, and on the page on advanced options."""
 
-    def __init__(self, *names: Any, advanced: bool = False, hidden: bool = False, **settings: Any) -> None:
-        super().__init__(*names, hidden=hidden or advanced, **settings)
+    def __init__(self, *names: Any, advanced: bool = False, **settings: Any) -> None:
+        super().__init__(*names, **settings)
         self.is_advanced = advanced
+        self.hidden = self.hidden or advanced
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra = super().get_help_extra(ctx)

@@ -137,7 +137,8 @@ def test_the_commands_name_configs_sources_and_the_sdk() -> None:
         "# Assemble their wheel for Python 3.12.",
         (
             "rocwheel jax wheel plugin --python-version 3.12 --spec plugin.toml --version 0.12.0 --rocm 7 "
-            "--src bazel-bin --src LICENSE --commit ROCm/rocm-jax=\"$(git rev-parse HEAD)\" --with 'sdk dist' --output dist"
+            "--src bazel-bin --src LICENSE "
+            "--commit ROCm/rocm-jax=\"$(git rev-parse HEAD)\" --with 'sdk dist' --output dist"
         ),
     ]
 
