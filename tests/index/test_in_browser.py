@@ -306,10 +306,10 @@ def test_a_gpu_leads_to_the_page_of_its_family_and_that_back_without_scripts(pag
     line = page.run("document.querySelector('#gfx906 pre').textContent")
     assert line == f'pip install "rocm-fam" --index-url "URL-OF-THIS-INDEX/{FAMILY_PATH}"'
     page.run("document.querySelector('#gfx906 a').click()")
-    assert page.wait_for(f"document.querySelector('h1')?.textContent == {f'Packages for {FAMILY}'!r}")
+    assert page.wait_for(f"document.querySelector('h1')?.textContent.endsWith({f'packages for {FAMILY}'!r})")
     assert page.wait_for(f"{CARDS} == 'gfx906'")
     page.run("Array.from(document.links).find(link => link.textContent == 'All families').click()")
-    assert page.wait_for("document.querySelector('h1')?.textContent == 'Packages'")
+    assert page.wait_for("document.querySelector('h1')?.textContent.endsWith('packages')")
     assert page.complaints == []
 
 
