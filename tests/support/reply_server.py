@@ -54,12 +54,12 @@ class _Handler(BaseHTTPRequestHandler):
         waiting = self.known.replies.get(self.path) or [Reply(b"", status=404)]
         reply = waiting.pop(0) if len(waiting) > 1 else waiting[0]
         data, status = reply.data, reply.status
-        start = self.headers.get("Range", "").removeprefix("bytes=").removesuffix("-")
+        start, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
         if start and reply.takes_ranges and status == 200:
-            data, status = data[int(start) :], 206
+            data, status = data[int(start) : int(last) + 1 if last else None], 206
         self.send_response(status)
         if status == 206:
-            self.send_header("Content-Range", f"bytes {start}-{int(start) + len(data) - 1}/{int(start) + len(data)}")
+            self.send_header("Content-Range", f"bytes {start}-{int(start) + len(data) - 1}/{len(reply.data)}")
         for name, value in reply.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
+from rocwheel.cli.index_links import find_upstreams, index_links
 from rocwheel.cli.options import (
     Output,
     SchedulerOption,
@@ -251,7 +252,10 @@ def _read_options(
 @app.command()
 @takes(options=_read_options, variants=read_index_variants, extras=read_extras)
 def index(
-    dist_dirs: Annotated[list[Path], argument(metavar="DIST_DIR", help="Folders of wheels and sdists.")],
+    dist_dirs: Annotated[
+        list[Path],
+        argument(metavar="DIST_DIR", help="Folders of wheels and sdists, or a TOML file that lists other indexes."),
+    ],
     *,
     output: _OutputOption = None,
     options: IndexOptions,
@@ -268,9 +272,18 @@ def index(
     A folder in DIST_DIR with packages gets an index of its own, as builds per family need. That index also lists the
     packages directly in DIST_DIR. The exit status is 2 if a file can't be read; the index lists all other files.
 
+    With a TOML file, the pages link to files in other indexes.
+
     Example: rocwheel index packages/dist
         pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
+    if upstreams := find_upstreams(dist_dirs):
+        linked = index_links(upstreams, output, out)
+        if out.json:
+            print_json("index", 1, linked)
+        elif not out.quiet:
+            print_index(linked, verbose=out.verbose)
+        return
     dist_dirs = shared_paths(scheduler, dist_dirs)
     (target,) = shared_paths(scheduler, [choose_output(dist_dirs, output)])
     unread: list[RocwheelError] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,6 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.app import app
 from rocwheel.cli.index import parse_machine
 from rocwheel.cli.options import (
@@ -41,16 +40,16 @@ from rocwheel.index.mirror import (
     MirrorReport,
     check_mirror,
     find_extraneous,
+    find_unserved,
     make_mirror,
     plan_mirror,
 )
 from rocwheel.index.mirror_choice import LATEST, Choice, Machines, normalized_pattern, split_extras
 from rocwheel.index.mirror_requirements import DependencyReader
 from rocwheel.index.source import IndexSource
-from rocwheel.targets.compatibility import GENERIC
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.serving import label_of_project, serves
-from rocwheel.targets.target_set import parse_target_set, text_sort_key
+from rocwheel.targets.target_set import parse_target_set
 
 
 def read_machines(
@@ -191,7 +190,7 @@ def mirror(
     progress = make_progress(quiet=out.quiet)
     with _open_needs(wanted, dest_dir, dry_run=dry_run) as needs, step(progress, "reading the index"):
         plan = plan_mirror(sources, wanted, serves_project, needs)
-    raise_all("--targets", list(_unserved(plan, agents or ())))
+    raise_all("--targets", list(find_unserved(plan, agents or ())))
     if dry_run:
         check_mirror(plan, dest_dir / FILES_FOLDER, exact=options.exact)
         others = find_extraneous(plan, dest_dir / FILES_FOLDER) if options.exact else ()
@@ -214,15 +213,6 @@ def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[De
             yield DependencyReader(Path(folder))
     else:
         yield DependencyReader(dest_dir / FILES_FOLDER)
-
-
-def _unserved(plan: MirrorPlan, agents: Iterable[TargetId]) -> Iterator[InputError]:
-    """Yield an error for each GPU that none of the packages for certain GPUs serves, if there are any such packages."""
-    labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC}, key=text_sort_key)
-    for agent in agents if labels else ():
-        if not any(serves(label, (agent,)) for label in labels):
-            found = f"no package of the index serves {agent}"
-            yield InputError("--targets", found, remedy=f"There are some for {first_of(labels, len(labels))}.")
 
 
 def _print_planned(plan: MirrorPlan, removed: Sequence[str], *, json: bool) -> None:

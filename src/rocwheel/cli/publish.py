@@ -11,6 +11,7 @@ from rich.filesize import decimal
 
 from rocwheel.cli.app import app
 from rocwheel.cli.index import print_edited, read_next_extras
+from rocwheel.cli.index_links import find_upstreams, publish_links
 from rocwheel.cli.options import Output, shared, takes
 from rocwheel.cli.output import messages, print_json, print_line, report_warning
 from rocwheel.cli.parameters import argument, option
@@ -65,7 +66,12 @@ def _read_upload_time(
 @app.command("publish")
 @takes(store=_read_store, layout=_read_layout, make_front=read_next_extras, uploaded=_read_upload_time)
 def publish_command(
-    dist: Annotated[str, argument(metavar="DIST_DIR", help="A folder of wheels and sdists, or its URL.")],
+    dist: Annotated[
+        str,
+        argument(
+            metavar="DIST_DIR", help="A folder of wheels and sdists, its URL, or a TOML file that lists other indexes."
+        ),
+    ],
     store: str,
     *,
     layout: Layout,
@@ -83,8 +89,13 @@ def publish_command(
     A folder in DIST_DIR with packages gets an index of its own, as builds per family need. S3 needs the extra
     rocwheel[stores]. Set its credentials and endpoint with AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION, and so on.
 
+    With a TOML file, the command uploads only pages, which link to files in other indexes.
+
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
+    if upstreams := find_upstreams([Path(dist)]):
+        _show(publish_links(upstreams, open_store(store), layout, out, is_dry_run=dry_run), out)
+        return
     families = Selection("distributions of families", partial(distributions_in, depth=1))
     dist_dir = Path(fetch_folder(dist, families, is_quiet=out.quiet) if is_url(dist) else dist)
     cache = _cache_of(dist_dir)
@@ -94,6 +105,10 @@ def publish_command(
         keep_published(cache)
     if not out.quiet:
         _print_notes(report, dist_dir)
+    _show(report, out)
+
+
+def _show(report: PublishReport, out: Output) -> None:
     if out.json:
         print_json("publish", 1, report)
     elif not out.quiet:

@@ -14,7 +14,7 @@ from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, shared
 from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors
-from rocwheel.cli.parameters import argument
+from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
@@ -42,6 +42,9 @@ def verify(
         argument(metavar="PATH", help="Manifests, builds, wheels, sdists, SHA256SUMS, indexes, or environments."),
     ],
     *,
+    links: Annotated[
+        bool, option("--links", help="Fetch and verify files that indexes list on other servers.")
+    ] = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     out: Output,
 ) -> None:
@@ -57,7 +60,11 @@ def verify(
     unread: list[RocwheelError] = []
     found: list[Verified] = []
     with open_workers(worker_count(jobs)) as executor:
-        attempt_all(lambda place: found.extend(_verify(place, executor, progress, quiet=out.quiet)), places, unread)
+        attempt_all(
+            lambda place: found.extend(_verify(place, executor, progress, has_links=links, quiet=out.quiet)),
+            places,
+            unread,
+        )
     if out.json and found:
         print_json("verify", 1, {"verified": found})
     elif not out.json:
@@ -78,10 +85,12 @@ def _place(word: str) -> Path | str:
     return (inputs and inputs.find(word)) or word
 
 
-def _verify(place: str | Path, executor: Executor, progress: Progress, *, quiet: bool) -> Iterator[Verified]:
+def _verify(
+    place: str | Path, executor: Executor, progress: Progress, *, has_links: bool, quiet: bool
+) -> Iterator[Verified]:
     """Yield what was found at a path, or at a URL: of a manifest, the folder of a build, an index, distributions."""
     if isinstance(place, Path):
-        yield from verify_path(place, executor, progress)
+        yield from verify_path(place, executor, progress, has_links=has_links)
         return
     from rocwheel.cli.remote import Selection, distributions_in, fetch_folder
     from rocwheel.index.source import find_index

@@ -60,6 +60,8 @@ FAMILIES_NAME = ".rocwheel-index-families.json"
 """The file that lists the folders of family indexes in the output."""
 PUBLISHED_NAME = ".rocwheel-published.json"
 """The file of an index that `rocwheel publish` has written, in a folder or elsewhere."""
+LINKS_NAME = ".rocwheel-links.json"
+"""The file of an index that lists files on other servers."""
 NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
 """The names of all these files except the last."""
 OWN_NAMES = frozenset((*PAGES, FRONT_PAGE, *NOTES))

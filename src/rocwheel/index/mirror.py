@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from rocwheel.core.errors import InputError, RocwheelError, WorkError
-from rocwheel.core.messages import quoted
+from rocwheel.core.messages import first_of, quoted
 from rocwheel.core.names import is_utf8
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import attempt_all, map_in_threads, open_workers, raise_all, serialized, worker_count
@@ -24,12 +24,16 @@ from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
 from rocwheel.stores.store import MissingFileError, PassingError, StoreError
 from rocwheel.stores.urls import local_path, shown_url
+from rocwheel.targets.compatibility import GENERIC
+from rocwheel.targets.serving import label_of_project, serves
+from rocwheel.targets.target_set import text_sort_key
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 from rocwheel.wheels.file_names import is_distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from rocwheel.binary.code_objects import TargetId
     from rocwheel.index.folder_notes import KnownIndex
     from rocwheel.index.mirror_choice import Choice
     from rocwheel.index.mirror_requirements import DependencyReader
@@ -186,6 +190,15 @@ def _with_required(
         followed.unusable,
         fetched,
     )
+
+
+def find_unserved(plan: MirrorPlan, agents: Iterable[TargetId], source: str = "--targets") -> Iterator[InputError]:
+    """Yield an error about ``source`` for each GPU that no package serves, if there are packages for some GPUs."""
+    labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC}, key=text_sort_key)
+    for agent in agents if labels else ():
+        if not any(serves(label, (agent,)) for label in labels):
+            found = f"no package of the index serves {agent}"
+            yield InputError(source, found, remedy=f"There are some for {first_of(labels, len(labels))}.")
 
 
 FILES_FOLDER, INDEX_FOLDER = "dist", "simple"

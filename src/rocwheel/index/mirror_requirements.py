@@ -141,7 +141,7 @@ class PackageFinder:
             listings = self._listings(project)
             ignored = [name for listing in listings for name in listing.ignored]
             problems = [problem for listing in listings for problem in listing.problems]
-            found = _united((file for one in listings for file in self._suiting(one, ignored)), problems)
+            found = unite((file for one in listings for file in self._suiting(one, ignored)), problems)
             with self._lock:
                 self._ignored[project] = ignored
                 self._problems += problems
@@ -174,14 +174,16 @@ class PackageFinder:
         yield from (file for file in files if not file.label)
 
 
-def _united(files: Iterable[ListedFile], problems: list[RocwheelError]) -> tuple[ListedFile, ...]:
-    """Return each file once, from the first index that has it."""
+def unite(
+    files: Iterable[ListedFile], problems: list[RocwheelError], remedy: str = "Mirror one of the indexes."
+) -> tuple[ListedFile, ...]:
+    """Return each file once, from the first index that has it. Different files with one name are ``problems``."""
     found: dict[str, ListedFile] = {}
     for file in files:
         first = found.setdefault(file.filename, file)
         if first.sha256 != file.sha256:
             text = f"is another file at {shown_url(file.url)}"
-            problems.append(InputError(shown_url(first.url), text, remedy="Mirror one of the indexes."))
+            problems.append(InputError(shown_url(first.url), text, remedy=remedy))
     return tuple(found.values())
 
 

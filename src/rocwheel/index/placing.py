@@ -23,7 +23,7 @@ from rocwheel.core.scratch import is_scratch, scratch_folder
 from rocwheel.core.workers import raise_all
 from rocwheel.core.writing import atomic_file
 from rocwheel.index.entry import read_metadata
-from rocwheel.index.folder_notes import KNOWN_NAME, KnownProject, settled, write_changed
+from rocwheel.index.folder_notes import KNOWN_NAME, LINKS_NAME, KnownProject, settled, write_changed
 from rocwheel.index.pages import (
     METADATA_SUFFIX,
     PAGES,
@@ -302,6 +302,8 @@ def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, ho
     """
     if os.path.lexists(output) and not output.is_dir():
         raise InputError(output, "is not a folder", remedy="Choose a folder for the index with --output.")
+    if (output / LINKS_NAME).exists():
+        raise InputError(output, "is an index of links", remedy="Choose another folder for the index with --output.")
     place = output.resolve()
     if holds_files and place == dist_dir.resolve():
         remedy = "Choose another folder with --output, or link to the files with --files relative."

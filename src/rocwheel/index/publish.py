@@ -16,7 +16,7 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.workers import raise_all
 from rocwheel.index.extra_files import NextExtras
 from rocwheel.index.families import taken_by
-from rocwheel.index.folder_notes import KNOWN_NAME, PUBLISHED_NAME
+from rocwheel.index.folder_notes import KNOWN_NAME, LINKS_NAME, PUBLISHED_NAME
 from rocwheel.index.pages import FRONT_PAGE, PAGES, families_in_root_page
 from rocwheel.index.published import has_root_page
 from rocwheel.index.store_notes import NotesFile, load
@@ -67,7 +67,10 @@ def change_published_marks(
     projects: dict[str, set[str]] = defaultdict(set)
     for name in names:
         projects[_project(name)].add(name)
-    families = _find_families(store, list_stored(store, ""))
+    stored = list_stored(store, "")
+    if LINKS_NAME in stored:
+        raise InputError(store.url, "is an index of links", remedy="Yank the file in the index that has it.")
+    families = _find_families(store, stored)
     if not {"", family or ""} <= {*families}:
         remedy = "Give the index that rocwheel publish wrote with --output."
         raise InputError(store.url, "is not an index that rocwheel published", remedy=remedy)
@@ -218,7 +221,7 @@ class _Work:
         notes = {family: NotesFile(store, one.index) for family, one in layouts.items()}
         # After the notes: listed files that the notes name exist, or are gone.
         self._stored = list_stored(store, layout.files)
-        pages = list_stored(store, layout.index)
+        pages = self._pages = list_stored(store, layout.index)
         self._problems: list[RocwheelError] = []
         places = {family: StoredIndex(store, one, pages, notes[family], family) for family, one in layouts.items()}
         below = find_family_indexes(layout, pages) | local.groups.keys() - {""}
@@ -244,6 +247,10 @@ class _Work:
                 self._problems.append(
                     InputError(place, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
                 )
+        for layout in map(self._layout.of_family, self._local.groups):
+            if layout.beside("", LINKS_NAME) in self._pages:
+                place = self._store.place(layout.index)
+                self._problems.append(InputError(place, "is an index of links", remedy="Choose another --output."))
         raise_all(self._store.url, self._problems)
         known: dict[str, str] = {}
         for index in self._indexes.values():

@@ -6,6 +6,7 @@ import http.client
 import ssl
 import time
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from email.utils import mktime_tz, parsedate_tz
 from html.parser import HTMLParser
 from math import ceil
@@ -34,7 +35,16 @@ from rocwheel.stores.store import (
     UnlistableError,
     outdated,
 )
-from rocwheel.stores.urls import WEB_SCHEMES, is_same_server, is_web_url, keep_user, shown_url, split_user, url_below
+from rocwheel.stores.urls import (
+    WEB_SCHEMES,
+    file_name_at,
+    is_same_server,
+    is_web_url,
+    keep_user,
+    shown_url,
+    split_user,
+    url_below,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -244,6 +254,26 @@ def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
             policy.wait_or_raise(e, has_progress=transfer.position - before >= _PROGRESS)
         else:
             return
+
+
+def find_web_file(url: str) -> StoredFile:
+    """Return a server's data about the file at a ``http(s)`` URL. Raises the errors of `read_web_page`.
+
+    The size is -1 if the server doesn't send it. Only the first byte is requested, because some servers refuse HEAD.
+    """
+    return retry(lambda: _find(url))
+
+
+def _find(url: str) -> StoredFile:
+    with open_answer(url, {"Range": "bytes=0-0"}) as answer:
+        whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
+        length = whole if answer.status == _PARTIAL else answer.headers.get("Content-Length", "")
+        modified = None
+        with suppress(ValueError, OverflowError, TypeError, IndexError):  # a malformed date
+            if date := parsedate_tz(answer.headers.get("Last-Modified", "")):
+                modified = datetime.fromtimestamp(mktime_tz(date), timezone.utc)
+        size = int(length) if length.isascii() and length.isdigit() else -1
+        return StoredFile(file_name_at(url), size, answer.headers.get("ETag"), modified)
 
 
 def _read(url: str, accept: str, limit: int) -> WebPage:

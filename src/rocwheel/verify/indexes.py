@@ -19,6 +19,7 @@ from rocwheel.index.source import local_pages, read_local_page
 from rocwheel.index.trust import UnreadablePageError, check_file, check_variants_list, trusted_projects
 from rocwheel.stores.urls import local_path
 from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults, size_of
+from rocwheel.verify.remote import check_listed
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import read_member
 
@@ -159,10 +160,11 @@ class _Disagreement(msgspec.Struct, frozen=True):
         return Fault("unlisted", str(self.page), found, "the contents of the other page")
 
 
-def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verified:
+def verify_index(folder: Path, executor: Executor, progress: Progress, *, has_links: bool = False) -> Verified:
     """Read all pages of an index in both forms, and compare the listed files and core metadata.
 
-    If a file matches one page and the other page disagrees, the fault is that page's.
+    If a file matches one page and the other page disagrees, the fault is that page's. With ``has_links``, files on
+    other servers are downloaded and compared, too. Raises the store's errors for a server that doesn't respond.
     """
     faults: list[Fault] = []
     pages = local_pages(folder)
@@ -179,7 +181,12 @@ def verify_index(folder: Path, executor: Executor, progress: Progress) -> Verifi
         one for one in collected.disagreements if not (one.is_listed and (one.page.parent, one.filename) in blamed)
     ]
     faults += [*(one.fault for one in unblamed), *checked.faults]
-    return Verified(str(folder), "index", len(found), size, tuple(faults), len(collected.elsewhere))
+    elsewhere = list(collected.elsewhere.values())
+    if not has_links:
+        return Verified(str(folder), "index", len(found), size, tuple(faults), len(elsewhere))
+    of_links, size_of_links = check_listed(elsewhere, executor, progress, str(folder))
+    total = len(found) + len(elsewhere)
+    return Verified(str(folder), "index", total, size + size_of_links, (*faults, *of_links))
 
 
 def _size_of(promise: Promise) -> int:
@@ -214,8 +221,8 @@ class _Collected:
     def __init__(self, folder: Path) -> None:
         self.listed: dict[tuple[Path, str, str], ListedHere] = {}
         """Each listed file, once if the pages agree about it."""
-        self.elsewhere: set[str] = set()
-        """The URLs of files in other locations."""
+        self.elsewhere: dict[tuple[str, str], ListedFile] = {}
+        """The files in other locations, by URL and hash. If a page lists a size, it is known."""
         self.disagreements: list[_Disagreement] = []
         self._folder = folder
 
@@ -232,14 +239,16 @@ class _Collected:
     def _add_file(self, page: Path, file: ListedFile) -> None:
         path = _local(file, self._folder)
         if path is None:
-            self.elsewhere.add(file.url)
+            key = (file.url, file.sha256)
+            if key not in self.elsewhere or file.size is not None:  # HTML pages have no sizes
+                self.elsewhere[key] = file
             return
-        key = (path, file.sha256, file.metadata_sha256 or "")
-        one = self.listed.get(key) or ListedHere(Promise(path, file.sha256), _metadata(file, path), ())
+        here = (path, file.sha256, file.metadata_sha256 or "")
+        one = self.listed.get(here) or ListedHere(Promise(path, file.sha256), _metadata(file, path), ())
         if one.promise.size is None:  # HTML pages have no sizes
             one = msgspec.structs.replace(one, promise=Promise(path, file.sha256, file.size))
         sized = one.sized if file.size is None else (*one.sized, page)
-        self.listed[key] = msgspec.structs.replace(one, pages=(*one.pages, page), sized=sized)
+        self.listed[here] = msgspec.structs.replace(one, pages=(*one.pages, page), sized=sized)
 
 
 def _said(file: ListedFile) -> tuple[str, str, str]:

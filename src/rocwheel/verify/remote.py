@@ -104,11 +104,19 @@ def verify_index_at(url: str, executor: Executor, progress: Progress) -> Verifie
         else:
             faults += map(_page_fault, found.problems)
             files += found.files
+    found_faults, size = check_listed(files, executor, progress, source.url)
+    return Verified(source.url, "index", len(files), size, (*faults, *found_faults))
+
+
+def check_listed(
+    files: Sequence[ListedFile], executor: Executor, progress: Progress, place: str
+) -> tuple[list[Fault], int]:
+    """Compare files of the index at ``place``, and their core metadata, with its pages. Return faults and the size."""
     counted = [_Counted(file) for file in files]
     streams = [_Stream(shown_url(one.file.url), one.read, one.file.sha256, one.file.size) for one in counted]
     streams += [_metadata(file) for file in files if file.metadata_sha256]
-    faults += _check(streams, executor, progress, f"verifying {source.url}")
-    return Verified(source.url, "index", len(files), sum(one.size for one in counted), tuple(faults))
+    faults = _check(streams, executor, progress, f"verifying {place}")
+    return faults, sum(one.size for one in counted)
 
 
 def _read_listing(source: IndexSource, project: str) -> ProjectListing | InputError | None:

@@ -34,12 +34,15 @@ _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists
 _HEAD = 64
 
 
-def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Iterator[Verified]:
+def verify(
+    path: Path, executor: Executor, progress: Progress = SILENT, *, has_links: bool = False
+) -> Iterator[Verified]:
     """Yield the results for ``path``: a single result, or one for each wheel and sdist in a folder.
 
     An environment with several site-packages folders has one result for each. A folder of distributions, with its
     family folders, also has results for its checksum files, its index, and the manifest of its build. For the folder
-    above an index, as in mirrors, the result is for the index.
+    above an index, as in mirrors, the result is for the index. With ``has_links``, files that the pages of an index
+    list on other servers are compared, too.
 
     Raises `InputError` for a path that can't be verified, and for an unreadable manifest.
     """
@@ -48,7 +51,7 @@ def verify(path: Path, executor: Executor, progress: Progress = SILENT) -> Itera
     except OSError as e:
         raise read_error(path, e, expected=_EXPECTED) from e
     if is_folder:
-        yield from _verify_folder(path, executor, progress)
+        yield from _verify_folder(path, executor, progress, has_links=has_links)
     elif path.suffix == ".whl":
         yield verify_wheel(path, executor, progress)
     elif path.name.endswith(".tar.gz"):
@@ -72,7 +75,7 @@ def _begins_as_object(path: Path) -> bool:
         raise read_error(path, e, expected=_EXPECTED) from e
 
 
-def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+def _verify_folder(folder: Path, executor: Executor, progress: Progress, *, has_links: bool) -> Iterator[Verified]:
     require_listable(folder)
     try:
         if (folder / MANIFEST_NAME).is_file():
@@ -84,14 +87,14 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress) -> Iter
             found, remedy = "is the folder of one project of an index", f"Give the folder above it: {folder.parent}"
             raise InputError(folder, found, expected="the whole index", remedy=remedy)
         elif is_local_index(folder):
-            yield from _verify_indexes(folder, executor, progress)
+            yield from _verify_indexes(folder, executor, progress, has_links=has_links)
         else:
-            yield from _verify_files(folder, executor, progress)
+            yield from _verify_files(folder, executor, progress, has_links=has_links)
     except OSError as e:
         raise read_error(e.filename or folder, e) from e
 
 
-def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+def _verify_files(folder: Path, executor: Executor, progress: Progress, *, has_links: bool) -> Iterator[Verified]:
     """Yield the results for the distributions in a folder, and for the records about them."""
     found, lists = find_distributions(folder), find_checksums(folder)
     indexes = [index for index in _indexes_of(folder, has_files=bool(found)) if is_local_index(index)]
@@ -102,15 +105,15 @@ def _verify_files(folder: Path, executor: Executor, progress: Progress) -> Itera
     for path in lists:
         yield verify_checksums(path, executor, progress)
     for index in indexes:
-        yield from _verify_indexes(index, executor, progress)
+        yield from _verify_indexes(index, executor, progress, has_links=has_links)
     if manifest := manifest_beside(folder):
         yield verify_build(manifest, executor, progress)
 
 
-def _verify_indexes(index: Path, executor: Executor, progress: Progress) -> Iterator[Verified]:
+def _verify_indexes(index: Path, executor: Executor, progress: Progress, *, has_links: bool) -> Iterator[Verified]:
     """Yield the results for an index, and for the family indexes in its folder."""
     for place in (index, *indexes_below(index)):
-        yield verify_index(place, executor, progress)
+        yield verify_index(place, executor, progress, has_links=has_links)
 
 
 def _indexes_of(folder: Path, *, has_files: bool) -> Iterator[Path]:

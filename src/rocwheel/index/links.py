@@ -1,0 +1,368 @@
+"""Writes indexes whose pages link to files on other servers: one index for each stream, and one that unites them.
+
+Next to its pages, each index keeps the hash of every file that it has ever listed. A file with another hash is refused,
+even if the other index removed the file in the meantime. Everything is read and checked before anything is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.core.decoding import decode_json
+from rocwheel.core.errors import InputError
+from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.workers import open_workers, raise_all, serialized
+from rocwheel.index.entry import IndexEntry
+from rocwheel.index.folder_notes import LINKS_NAME
+from rocwheel.index.pages import (
+    METADATA_SUFFIX,
+    group_by_project,
+    is_project_page,
+    is_root_page,
+    make_project_page,
+    make_root_page,
+)
+from rocwheel.index.published import require_own
+from rocwheel.index.source import read_text
+from rocwheel.index.store_notes import NOTHING, load, swap, until_done
+from rocwheel.index.upload_times import parse_time, to_microseconds
+from rocwheel.index.uploads import AT_ONCE, Layout
+from rocwheel.index.upstreams import choose_links
+from rocwheel.stores.store import ForbiddenError, MissingFileError
+from rocwheel.stores.urls import shown_url
+from rocwheel.stores.web import find_web_file
+from rocwheel.wheels.file_names import parse_file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rocwheel.core.errors import RocwheelError
+    from rocwheel.index.pages import Page
+    from rocwheel.index.trust import ListedFile
+    from rocwheel.index.upstreams import Upstreams
+    from rocwheel.stores.store import LoadedFile, Store
+
+
+_FORMAT = 1
+_FORMS = ("json", "html")
+"""The JSON page comes first: the HTML page shows who owns the folder."""
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True):
+    """The facts about a file that stay while its hash stays."""
+
+    sha256: str
+    size: int
+    upload_time: int
+    """Microseconds since 1970."""
+    metadata_sha256: str = ""
+    """The hash of the core metadata that the other server has; empty if it has no such metadata."""
+
+
+class LinkNotes(msgspec.Struct, frozen=True):
+    """The contents of `LINKS_NAME`."""
+
+    format: int = _FORMAT
+    streams: tuple[str, ...] = ()
+    """The streams below the united index."""
+    pages: tuple[str, ...] = ()
+    """The projects that have pages."""
+    files: dict[str, dict[str, Seen]] = {}
+    """Every file that the index has listed, by project and file name."""
+
+
+class LinkedIndex(msgspec.Struct, frozen=True):
+    """The contents of one index, and the changes since the last run."""
+
+    index: str
+    """The location of the index."""
+    projects: dict[str, list[str]]
+    """File names by project."""
+    yanked: dict[str, str]
+    """The reasons of yanked files, by file name."""
+    new: tuple[str, ...]
+    """Names of the files that the index didn't list before."""
+    removed: tuple[str, ...]
+    """Names of the files that the other indexes no longer list."""
+    changed: tuple[str, ...]
+    """Projects whose pages have changed, or would change."""
+
+
+def write_links(
+    upstreams: Upstreams, store: Store, layout: Layout, *, is_dry_run: bool = False, progress: Progress = SILENT
+) -> dict[str, LinkedIndex]:
+    """Write the indexes of all streams to a store, and return them by stream. The united index has an empty name.
+
+    The pages have the hashes, yank marks, dates, and required Python versions from the other indexes. Sizes and dates
+    that a page lacks come from the file's server. Core metadata is listed only if the server has it with the right
+    hash. Raises all problems before any change: those of `choose_links`, and changed hashes. Files that are gone from
+    their server are left out, and raised in the end.
+    """
+    chosen = choose_links(upstreams)
+    problems: list[RocwheelError] = []
+    seen: dict[tuple[str, str], Seen] = {}
+
+    def attempt() -> dict[str, LinkedIndex]:
+        problems.clear()
+        works = {stream: _Work(store, layout.of_family(stream)) for stream in chosen}
+        raise_all(store.url, [error for stream, work in works.items() for error in work.changed_hashes(chosen[stream])])
+        known = {(name, one.sha256): one for work in works.values() for name, one in work.seen.items()}
+        files = [file for groups in chosen.values() for group in groups.values() for file in group]
+        _examine(files, known, seen, problems, progress)
+        if not any((file.filename, file.sha256) in seen for file in files):
+            raise_all(store.url, problems)
+        names = [stream for stream in chosen if stream]
+        return {  # the index that links to the others comes last
+            stream: works[stream].write(chosen[stream], seen, () if stream else names, is_dry_run=is_dry_run)
+            for stream in reversed(chosen)
+        }
+
+    written = until_done(attempt)
+    raise_all(store.url, problems)
+    return dict(reversed(written.items()))
+
+
+class _Work:
+    """The work on one index of the store."""
+
+    def __init__(self, store: Store, layout: Layout) -> None:
+        """Read the notes. Raise `InputError` if the folder contains an index that lists its own files."""
+        self._store, self._layout = store, layout
+        self._before = load(store, self._name)
+        self.notes = _read_notes(self._place, self._before)
+        html = load(store, layout.page("", "html")).data
+        require_own(store.place(layout.page("", "html")), is_own=not html or is_root_page(html))
+        if html and self._before is NOTHING:
+            found = "is an index of files, not of links"
+            raise InputError(store.place(layout.page("", "html")), found, remedy="Choose another --output.")
+
+    @property
+    def _name(self) -> str:
+        return posixpath.join(self._layout.index, LINKS_NAME)
+
+    @property
+    def _place(self) -> str:
+        return self._store.place(self._name)
+
+    @property
+    def seen(self) -> dict[str, Seen]:
+        """The files that the index has listed, by name."""
+        return {name: one for files in self.notes.files.values() for name, one in files.items()}
+
+    def changed_hashes(self, chosen: Mapping[str, Sequence[ListedFile]]) -> Iterator[InputError]:
+        """Yield an error for each file with another hash than this index has listed."""
+        for project, files in chosen.items():
+            known = self.notes.files.get(project, {})
+            for file in files:
+                before = known.get(file.filename)
+                if before and before.sha256 != file.sha256:
+                    found = f"has the SHA-256 {file.sha256}, but this index has listed another hash"
+                    remedy = f"Ask the publisher. If you trust the new file, remove its entry from {self._place}."
+                    yield InputError(shown_url(file.url), found, expected=before.sha256, remedy=remedy)
+
+    def write(
+        self,
+        chosen: Mapping[str, Sequence[ListedFile]],
+        seen: Mapping[tuple[str, str], Seen],
+        streams: Sequence[str],
+        *,
+        is_dry_run: bool,
+    ) -> LinkedIndex:
+        """Write the hashes, then the pages of projects, then the page of all projects. Remove other pages last."""
+        found = {
+            project: [one for one in files if (one.filename, one.sha256) in seen] for project, files in chosen.items()
+        }
+        found = {project: files for project, files in found.items() if files}
+        pages = {project: _make_page(project, files, seen) for project, files in found.items()}
+        facts = {
+            project: {file.filename: seen[file.filename, file.sha256] for file in files}
+            for project, files in found.items()
+        }
+        before = self._read_pages({*pages, *self.notes.pages})
+        listed = {name for page in before.values() for name in _listed_names(page)}
+        report = self._report(found, listed, [name for name, page in pages.items() if before.get(name) != page.json])
+        if is_dry_run:
+            return report
+        notes = self.notes
+        files = {name: {**notes.files.get(name, {}), **facts.get(name, {})} for name in {*notes.files, *facts}}
+        ordered = {name: dict(sorted(files[name].items())) for name in sorted(files)}
+        self._note(LinkNotes(_FORMAT, (*streams,), tuple(sorted({*pages, *notes.pages})), ordered))
+        with open_workers(AT_ONCE) as executor:
+            for _ in executor.map(self._write_page, pages, pages.values()):
+                pass
+        self._write_page("", make_root_page(pages, families=sorted(streams)))
+        gone = [stream for stream in notes.streams if stream not in streams]
+        for stream in gone:
+            _Work(self._store, self._layout.of_family(stream))._remove()  # noqa: SLF001
+        for project in {*notes.pages} - pages.keys():
+            self._remove_page(project)
+        self._note(LinkNotes(_FORMAT, (*streams,), tuple(sorted(pages)), ordered))
+        return report
+
+    def _report(
+        self, found: Mapping[str, Sequence[ListedFile]], listed: set[str], changed: Sequence[str]
+    ) -> LinkedIndex:
+        files = [file for group in found.values() for file in group]
+        names = {file.filename for file in files}
+        return LinkedIndex(
+            index=self._store.place(self._layout.index) if self._layout.index else self._store.url,
+            projects={project: [file.filename for file in group] for project, group in found.items()},
+            yanked={file.filename: file.yanked for file in files if file.yanked is not None},
+            new=tuple(sorted(names - listed)),
+            removed=tuple(sorted(listed - names)),
+            changed=tuple(changed),
+        )
+
+    def _read_pages(self, projects: Iterable[str]) -> dict[str, bytes]:
+        """Return the JSON pages that exist. Raise `InputError` for pages that this command did not write."""
+
+        def read(project: str) -> tuple[str, bytes]:
+            html = load(self._store, self._layout.page(project, "html"))
+            place = self._store.place(self._layout.page(project, "html"))
+            require_own(place, is_own=not html.data or is_project_page(html.data))
+            return project, load(self._store, self._layout.page(project, "json")).data
+
+        with open_workers(AT_ONCE) as executor:
+            return {project: data for project, data in executor.map(read, sorted(projects)) if data}
+
+    def _write_page(self, project: str, page: Page) -> None:
+        for form in _FORMS:
+            name = self._layout.page(project, form)
+            swap(self._store, name, page.json if form == "json" else page.html, load(self._store, name))
+
+    def _remove_page(self, project: str) -> None:
+        for form in reversed(_FORMS):
+            self._store.delete(self._layout.page(project, form))
+
+    def _remove(self) -> None:
+        """Remove the pages of an index that is no longer wanted. Its hashes stay."""
+        if self._before is NOTHING:
+            return
+        self._remove_page("")
+        for project in self.notes.pages:
+            self._remove_page(project)
+        self._note(msgspec.structs.replace(self.notes, pages=()))
+
+    def _note(self, notes: LinkNotes) -> None:
+        self._before = swap(self._store, self._name, msgspec.json.format(msgspec.json.encode(notes)), self._before)
+
+
+def _read_notes(place: str, before: LoadedFile) -> LinkNotes:
+    if before is NOTHING:
+        return LinkNotes()
+    try:
+        notes = decode_json(before.data, LinkNotes)
+    except msgspec.DecodeError as e:
+        remedy = "Restore the file from a copy. Without it, changed hashes can't be found."
+        raise InputError(place, f"can't be read ({e})", remedy=remedy) from e
+    if notes.format != _FORMAT:
+        found, expected = f"has the format {notes.format}", f"the format {_FORMAT}"
+        raise InputError(place, found, expected=expected, remedy="Use a newer version of rocwheel.")
+    return notes
+
+
+class _ListedNames(msgspec.Struct):
+    class _File(msgspec.Struct):
+        filename: str = ""
+
+    files: tuple[_File, ...] = ()
+
+
+def _listed_names(page: bytes) -> list[str]:
+    with suppress(msgspec.DecodeError):  # a damaged page is written again
+        return [file.filename for file in decode_json(page, _ListedNames).files]
+    return []
+
+
+def _make_page(project: str, files: Sequence[ListedFile], seen: Mapping[tuple[str, str], Seen]) -> Page:
+    entries = [_make_entry(file, seen[file.filename, file.sha256]) for file in files]
+    # Without the user and password that are needed to read the other index.
+    bases = {file.filename: f"{shown_url(file.url).rpartition('/')[0]}/" for file in files}
+    yanked = {file.filename: file.yanked for file in files if file.yanked is not None}
+    return make_project_page(project, group_by_project(entries)[project], bases, yanked)
+
+
+def _make_entry(file: ListedFile, seen: Seen) -> IndexEntry:
+    return IndexEntry(
+        filename=file.filename,
+        project=file.project,
+        version=file.version,
+        identity=parse_file_name(file.filename).identity,
+        size=seen.size,
+        sha256=file.sha256,
+        requires_python=file.requires_python,
+        metadata_sha256=seen.metadata_sha256 or None,
+        upload_time=seen.upload_time,
+    )
+
+
+def _examine(
+    files: Iterable[ListedFile],
+    known: Mapping[tuple[str, str], Seen],
+    seen: dict[tuple[str, str], Seen],
+    problems: list[RocwheelError],
+    progress: Progress,
+) -> None:
+    """Add the facts about files to ``seen``, and files that are gone to ``problems``. Raise all other errors."""
+    waiting = {(file.filename, file.sha256): file for file in files if (file.filename, file.sha256) not in seen}
+    now = time.time_ns() // 1000
+    progress.begin("reading facts about files", len(waiting))
+    advance: Callable[[int], object] = serialized(progress.advance)
+
+    def examine(key: tuple[str, str]) -> Seen | InputError:
+        try:
+            return _find_facts(waiting[key], known.get(key), now)
+        except (MissingFileError, ForbiddenError) as e:
+            return InputError(e.source, e.found, remedy="Ask the publisher. The index doesn't list the file.")
+        finally:
+            advance(1)
+
+    with open_workers(AT_ONCE) as executor:
+        for key, found in zip(waiting, executor.map(examine, waiting), strict=True):
+            if isinstance(found, Seen):
+                seen[key] = found
+            else:
+                problems.append(found)
+    progress.end()
+
+
+def _find_facts(file: ListedFile, known: Seen | None, now: int) -> Seen:
+    """Return the facts on the page, those of an earlier run, or those of the file's server, in this order."""
+    size, date = file.size, None
+    with suppress(InputError):  # malformed or absent
+        date = parse_time(file.upload_time or "")
+    if known:
+        size = known.size if size is None else size
+        date = known.upload_time if date is None else date
+    if size is None or date is None:
+        stored = find_web_file(file.url)
+        if size is None and stored.size < 0:
+            raise InputError(shown_url(file.url), "has no size", remedy="Mirror the index.")
+        size = stored.size if size is None else size
+        if date is None:
+            date = to_microseconds(stored.modified) if stored.modified else now
+    return Seen(file.sha256, size, min(date, now), _find_metadata(file, known))
+
+
+def _find_metadata(file: ListedFile, known: Seen | None) -> str:
+    """Return the hash of the core metadata next to a file, or an empty string if its server has no such metadata.
+
+    Raises `InputError` for metadata with another hash than its page lists.
+    """
+    wanted = file.metadata_sha256 or ""
+    if not wanted or (known and known.metadata_sha256 == wanted):
+        return wanted
+    url = f"{file.url}{METADATA_SUFFIX}"
+    try:
+        found = hashlib.sha256(read_text(url)).hexdigest()
+    except (MissingFileError, ForbiddenError):
+        return ""
+    if found != wanted:
+        raise InputError(shown_url(url), f"has the SHA-256 {found}", expected=wanted, remedy="Ask the publisher.")
+    return wanted

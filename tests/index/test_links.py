@@ -1,0 +1,460 @@
+"""Tests of `rocwheel.index.links` and `rocwheel.index.upstreams`: indexes that link to files on other servers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import obstore.store
+import pytest
+
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.index.links import LinkedIndex, write_links
+from rocwheel.index.placing import FilePlacement
+from rocwheel.index.publish import PublishOptions, change_published_marks, publish
+from rocwheel.index.uploads import Layout
+from rocwheel.index.upstreams import read_upstreams
+from rocwheel.index.write_index import IndexOptions, write_index
+from rocwheel.index.yanked import Yanking
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.objects import ObjectStore
+from tests.support.reply_server import JSON, Reply, Server
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.reply_server import Start
+
+DATE = "Sun, 22 Nov 2026 10:00:00 GMT"
+ALPHA = "alpha-1.0-py3-none-any.whl"
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def link(address: str, data: bytes = b"one", **attributes: str) -> str:
+    """Return the link to a file with these bytes; ``_`` in the names of attributes stands for ``-``."""
+    given = "".join(f' {name.replace("_", "-")}="{escape(value)}"' for name, value in attributes.items())
+    return f'<a href="{address}#sha256={sha(data)}"{given}>file</a>'
+
+
+def offer(server: Server, pages: dict[str, str], top: str = "/simple") -> str:
+    """Serve an index with these pages by project, and return its URL."""
+    names = "".join(f'<a href="{project}/">{project}</a>' for project in pages)
+    server.add(f"{top}/", Reply(f"<html>{names}</html>".encode()))
+    for project, page in pages.items():
+        server.add(f"{top}/{project}/", Reply(page.encode()))
+    return f"{server.address}{top}/"
+
+
+def add_file(server: Server, name: str, data: bytes = b"one", folder: str = "/dist/") -> str:
+    server.add(f"{folder}{name}", Reply(data, "application/zip", Last_Modified=DATE))
+    return f"{folder}{name}"
+
+
+def offer_alpha(server: Server, data: bytes = b"one", version: str = "1.0") -> str:
+    """Serve an index with one file of the project ``alpha``."""
+    name = f"alpha-{version}-py3-none-any.whl"
+    return offer(server, {"alpha": link(add_file(server, name, data), data)})
+
+
+def listing(tmp_path: Path, *urls: str, pool: str = "", **more: str) -> Path:
+    """Return a TOML file with these indexes; ``more`` has further lines for the index of each URL in order."""
+    lines = list(more.values()) + [""] * len(urls)
+    tables = [
+        f'[[index]]\nurl = "{url}"\n' + (line if "projects" in line else f'projects = ["*"]\n{line}') + "\n"
+        for url, line in zip(urls, lines, strict=False)
+    ]
+    path = tmp_path / "indexes.toml"
+    path.write_text("\n".join([f"pool = [{pool!r}]" if pool else "", *tables]))
+    return path
+
+
+def write(tmp_path: Path, *urls: str, **more: str) -> dict[str, LinkedIndex]:
+    upstreams = read_upstreams(listing(tmp_path, *urls, **more))
+    return write_links(upstreams, FolderStore(tmp_path / "www"), Layout("simple"))
+
+
+def files(tmp_path: Path, project: str = "alpha", stream: str = "") -> list[dict[str, Any]]:
+    page = json.loads((tmp_path / "www/simple" / stream / project / "index.json").read_text())
+    found: list[dict[str, Any]] = page["files"]
+    return found
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_pages_link_to_the_files_with_the_facts_that_their_server_has(server: Server, tmp_path: Path) -> None:
+    write(tmp_path, offer_alpha(server))
+    address = f"{server.address}/dist/{ALPHA}"
+    assert files(tmp_path) == [
+        {
+            "filename": ALPHA,
+            "url": address,
+            "hashes": {"sha256": sha(b"one")},
+            "size": 3,
+            "upload-time": "2026-11-22T10:00:00.000000Z",
+        }
+    ]
+    html = (tmp_path / "www/simple/alpha/index.html").read_text()
+    anchor = f'<a href="{address}#sha256={sha(b"one")}" data-upload-time="2026-11-22T10:00:00.000000Z">{ALPHA}</a>'
+    assert anchor in html
+    assert '<a href="alpha/">alpha</a>' in (tmp_path / "www/simple/index.html").read_text()
+    assert not list((tmp_path / "www").rglob("*.whl"))
+
+
+@pytest.mark.parametrize(
+    ("page", "path"),
+    [
+        ("../../dist/{}", "/dist/"),
+        ("{}", "/simple/alpha/"),
+        ("/dist/./../dist/{}", "/dist/"),
+        ("/a%20b/{}", "/a%20b/"),
+        ("/größe/{}", "/gr%C3%B6%C3%9Fe/"),
+        ("ADDRESS/dist/{}", "/dist/"),
+        ("dist/{}", "/base/dist/"),
+    ],
+    ids=["above", "beside", "dots", "quoted", "letters", "absolute", "base"],
+)
+def test_urls_on_the_pages_of_others_become_absolute(server: Server, tmp_path: Path, page: str, path: str) -> None:
+    name = "alpha-1.0+local.1-py3-none-any.whl"
+    quoted = name.replace("+", "%2B")
+    add_file(server, quoted, folder=path)
+    base = '<base href="/base/">' if page == "dist/{}" else ""
+    text = link(page.replace("ADDRESS", server.address).format(quoted))
+    write(tmp_path, offer(server, {"alpha": base + text}))
+    assert [file["url"] for file in files(tmp_path)] == [f"{server.address}{path}{quoted}"]
+
+
+def test_links_on_a_page_that_was_moved_are_relative_to_its_new_place(start_server: Start, tmp_path: Path) -> None:
+    old, new = start_server(), start_server()
+    offer_alpha(new)
+    new.add("/simple/alpha/", Reply(link(f"../../dist/{ALPHA}").encode()))
+    old.add("/", Reply(b'<a href="alpha/">alpha</a>'))
+    old.add("/alpha/", Reply(status=301, Location=f"{new.address}/simple/alpha/"))
+    write(tmp_path, f"{old.address}/")
+    assert files(tmp_path)[0]["url"] == f"{new.address}/dist/{ALPHA}"
+
+
+def test_facts_of_a_json_page_are_carried_over_without_asking_for_the_file(server: Server, tmp_path: Path) -> None:
+    file = {
+        "filename": ALPHA,
+        "url": f"/dist/{ALPHA}",
+        "hashes": {"sha256": sha(b"one")},
+        "size": 77,
+        "upload-time": "2026-01-02T03:04:05Z",
+        "requires-python": ">=3.10",
+        "yanked": "bad & broken",
+    }
+    server.add("/simple/", Reply(b'{"meta": {"api-version": "1.1"}, "projects": [{"name": "alpha"}]}', JSON))
+    page = {"meta": {"api-version": "1.1"}, "name": "alpha", "files": [file]}
+    server.add("/simple/alpha/", Reply(json.dumps(page).encode(), JSON))
+    write(tmp_path, f"{server.address}/simple/")
+    url = f"{server.address}/dist/{ALPHA}"
+    assert files(tmp_path) == [{**file, "url": url, "upload-time": "2026-01-02T03:04:05.000000Z"}]
+    html = (tmp_path / "www/simple/alpha/index.html").read_text()
+    assert 'data-requires-python="&gt;=3.10"' in html
+    assert 'data-yanked="bad &amp; broken"' in html
+    assert not [path for path, _ in server.requests if path.startswith("/dist")]
+
+
+@pytest.mark.parametrize(("served", "found"), [(b"Name: alpha\n", sha(b"Name: alpha\n")), (None, None)])
+def test_core_metadata_is_listed_if_its_server_has_it(
+    server: Server, tmp_path: Path, served: bytes | None, found: str | None
+) -> None:
+    path = add_file(server, ALPHA)
+    if served is not None:
+        server.add(f"{path}.metadata", Reply(served))
+    promised = f"sha256={sha(b'Name: alpha' + bytes([10]))}"
+    write(tmp_path, offer(server, {"alpha": link(path, data_dist_info_metadata=promised)}))
+    assert files(tmp_path)[0].get("core-metadata", {}).get("sha256") == found
+    assert ("data-core-metadata" in (tmp_path / "www/simple/alpha/index.html").read_text()) == (found is not None)
+
+
+def test_core_metadata_with_another_hash_is_refused(server: Server, tmp_path: Path) -> None:
+    path = add_file(server, ALPHA)
+    server.add(f"{path}.metadata", Reply(b"other"))
+    url = offer(server, {"alpha": link(path, data_core_metadata=f"sha256={sha(b'right')}")})
+    with pytest.raises(InputError, match=rf"\.metadata: has the SHA-256 {sha(b'other')}; expected {sha(b'right')}"):
+        write(tmp_path, url)
+    assert not (tmp_path / "www").exists()
+
+
+def test_a_file_without_a_hash_is_refused(server: Server, tmp_path: Path) -> None:
+    url = offer(server, {"alpha": f'<a href="{add_file(server, ALPHA)}">file</a>'})
+    with pytest.raises(RocwheelError, match=f"has no SHA-256 of {ALPHA}"):
+        write(tmp_path, url)
+    assert not (tmp_path / "www").exists()
+
+
+def test_a_changed_hash_is_refused_and_nothing_is_lost(server: Server, tmp_path: Path) -> None:
+    write(tmp_path, offer_alpha(server))
+    before = snapshot(tmp_path / "www")
+    url = offer(
+        server, {"alpha": link(f"/dist/{ALPHA}", b"two") + link(add_file(server, "alpha-2.0-py3-none-any.whl"))}
+    )
+    with pytest.raises(InputError) as caught:
+        write(tmp_path, url)
+    assert str(caught.value) == (
+        f"{server.address}/dist/{ALPHA}: has the SHA-256 {sha(b'two')}, but this index has listed another hash; "
+        f"expected {sha(b'one')}. Ask the publisher. If you trust the new file, remove its entry from "
+        f"{(tmp_path / 'www').as_uri()}/simple/.rocwheel-links.json."
+    )
+    assert snapshot(tmp_path / "www") == before
+
+
+def test_a_hash_is_remembered_after_its_file_was_removed(server: Server, tmp_path: Path) -> None:
+    write(tmp_path, offer_alpha(server))
+    found = write(tmp_path, offer_alpha(server, version="2.0"))
+    assert (found[""].new, found[""].removed) == (("alpha-2.0-py3-none-any.whl",), (ALPHA,))
+    with pytest.raises(InputError, match="has listed another hash"):
+        write(tmp_path, offer_alpha(server, b"two"))
+    write(tmp_path, offer_alpha(server))
+    assert [file["filename"] for file in files(tmp_path)] == [ALPHA]
+
+
+def test_damaged_hashes_are_not_replaced(server: Server, tmp_path: Path) -> None:
+    url = offer_alpha(server)
+    write(tmp_path, url)
+    notes = tmp_path / "www/simple/.rocwheel-links.json"
+    notes.write_text("{")
+    with pytest.raises(InputError, match=r"rocwheel-links\.json: can't be read"):
+        write(tmp_path, url)
+    assert notes.read_text() == "{"
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("status", [404, 500, 503])
+def test_an_index_that_is_down_changes_nothing_and_is_named(start_server: Start, tmp_path: Path, status: int) -> None:
+    good, bad = start_server(), start_server()
+    beta = "beta-1.0-py3-none-any.whl"
+    urls = offer_alpha(good), offer(bad, {"beta": link(add_file(bad, beta))})
+    named = {"first": 'projects = ["alpha"]', "second": 'projects = ["beta"]'}
+    write(tmp_path, *urls, **named)
+    before = snapshot(tmp_path / "www")
+    offer_alpha(good, version="2.0")
+    for path in ("/simple/", "/simple/beta/"):
+        bad.add(path, Reply(status=status))
+    with pytest.raises(RocwheelError, match=f"{bad.address}/simple/"):
+        write(tmp_path, *urls, **named)
+    assert snapshot(tmp_path / "www") == before
+
+
+def test_a_server_that_does_not_respond_is_named(server: Server, tmp_path: Path) -> None:
+    write(tmp_path, offer_alpha(server))
+    before = snapshot(tmp_path / "www")
+    with pytest.raises(RocwheelError, match=r"http://127\.0\.0\.1:1/simple/: the server does not respond"):
+        write(tmp_path, "http://127.0.0.1:1/simple/")
+    assert snapshot(tmp_path / "www") == before
+
+
+def test_a_file_that_is_gone_is_left_out_and_named(server: Server, tmp_path: Path) -> None:
+    gone = "alpha-2.0-py3-none-any.whl"
+    url = offer(server, {"alpha": link(add_file(server, ALPHA)) + link(f"/dist/{gone}")})
+    with pytest.raises(InputError, match=rf"/dist/{gone}: does not exist. Ask the publisher"):
+        write(tmp_path, url)
+    assert [file["filename"] for file in files(tmp_path)] == [ALPHA]
+
+
+def test_a_project_that_is_no_longer_listed_loses_its_pages(server: Server, tmp_path: Path) -> None:
+    beta = link(add_file(server, "beta-1.0-py3-none-any.whl"))
+    write(tmp_path, offer(server, {"alpha": link(add_file(server, ALPHA)), "beta": beta}))
+    write(tmp_path, offer(server, {"beta": beta}))
+    assert not (tmp_path / "www/simple/alpha/index.html").exists()
+    assert '"alpha"' not in (tmp_path / "www/simple/index.json").read_text()
+
+
+def test_a_second_run_asks_for_no_files_and_changes_nothing(server: Server, tmp_path: Path) -> None:
+    url = offer_alpha(server)
+    write(tmp_path, url)
+    before = snapshot(tmp_path / "www")
+    server.requests.clear()
+    found = write(tmp_path, url)
+    assert (found[""].new, found[""].changed) == ((), ())
+    assert {path for path, _ in server.requests} == {"/simple/", "/simple/alpha/"}
+    assert snapshot(tmp_path / "www") == before
+
+
+def test_streams_have_their_own_files_and_the_united_index_has_those_of_the_first(
+    start_server: Start, tmp_path: Path
+) -> None:
+    release, nightly = start_server(), start_server()
+    urls = offer_alpha(release), offer_alpha(nightly, b"two", "2.0a1")
+    found = write(tmp_path, *urls, first='streams = ["release"]', second='streams = ["nightly"]')
+    assert list(found) == ["", "release", "nightly"]
+    names = {stream: [file["filename"] for file in files(tmp_path, stream=stream)] for stream in found}
+    nightly_name = "alpha-2.0a1-py3-none-any.whl"
+    assert names == {"": [ALPHA], "release": [ALPHA], "nightly": [nightly_name]}
+    root = (tmp_path / "www/simple/index.html").read_text()
+    assert '<form action="nightly/"><button>Packages for nightly</button></form>' in root
+    write(tmp_path, *urls, pool="alpha", first='streams = ["release"]', second='streams = ["nightly"]')
+    assert [file["filename"] for file in files(tmp_path)] == [ALPHA, nightly_name]
+
+
+def test_a_project_that_one_index_owns_is_never_taken_from_another(start_server: Start, tmp_path: Path) -> None:
+    own, other = start_server(), start_server()
+    offer(own, {"acme-core": link(add_file(own, "acme_core-1.0-py3-none-any.whl"))})
+    evil = link(add_file(other, "acme_core-9.0-py3-none-any.whl"))
+    more = link(add_file(other, "acme_more-9.0-py3-none-any.whl"))
+    offer(other, {"acme-core": evil, "acme-more": more, "alpha": link(add_file(other, ALPHA))})
+    urls = f"{own.address}/simple/", f"{other.address}/simple/"
+    found = write(tmp_path, *urls, first='projects = ["acme-*"]', second='projects = ["*"]')
+    assert found[""].projects == {"acme-core": ["acme_core-1.0-py3-none-any.whl"], "alpha": [ALPHA]}
+    assert "/simple/acme-more/" not in [path for path, _ in other.requests]
+
+
+def test_one_name_with_different_hashes_in_a_pooled_project_is_refused(start_server: Start, tmp_path: Path) -> None:
+    one, other = start_server(), start_server()
+    urls = offer_alpha(one), offer_alpha(other, b"two")
+    with pytest.raises(InputError, match=rf"is another file at {other.address}/dist/{ALPHA}. Remove the project from"):
+        write(tmp_path, *urls, pool="alpha")
+    write(tmp_path, *urls)
+    assert [file["url"] for file in files(tmp_path)] == [f"{one.address}/dist/{ALPHA}"]
+
+
+def test_one_file_in_two_pooled_indexes_is_that_of_the_first(start_server: Start, tmp_path: Path) -> None:
+    one, other = start_server(), start_server()
+    write(tmp_path, offer_alpha(one), offer_alpha(other), pool="al*")
+    assert [file["url"] for file in files(tmp_path)] == [f"{one.address}/dist/{ALPHA}"]
+
+
+def test_packages_for_other_gpus_versions_and_platforms_are_left_out(server: Server, tmp_path: Path) -> None:
+    names = {
+        "x-gfx942": ["x_gfx942-1.0-py3-none-any.whl", "x_gfx942-2.0-py3-none-any.whl"],
+        "x-gfx1100": ["x_gfx1100-1.0-py3-none-any.whl"],
+        "x": ["x-1.0-py3-none-win_amd64.whl", "x-1.0-py3-none-linux_x86_64.whl"],
+    }
+    url = offer(server, {name: "".join(link(add_file(server, one)) for one in some) for name, some in names.items()})
+    settings = 'targets = ["gfx942"]\nversion = "==1.*"\nplatform-tags = ["linux_x86_64"]'
+    found = write(tmp_path, url, first=settings)
+    assert found[""].projects == {
+        "x": ["x-1.0-py3-none-linux_x86_64.whl"],
+        "x-gfx942": ["x_gfx942-1.0-py3-none-any.whl"],
+    }
+    with pytest.raises(InputError, match="targets: no package of the index serves gfx906"):
+        write(tmp_path, url, first='targets = ["gfx906"]')
+
+
+def test_passwords_are_sent_and_never_written(server: Server, tmp_path: Path) -> None:
+    url = offer_alpha(server).replace("http://", "http://me:secret@")
+    write(tmp_path, url)
+    assert {headers.get("authorization") for _, headers in server.requests} == {"Basic bWU6c2VjcmV0"}
+    assert not [name for name, data in snapshot(tmp_path / "www").items() if b"secret" in data]
+    server.add("/simple/", Reply(status=500))
+    server.add("/simple/alpha/", Reply(status=403))
+    with pytest.raises(RocwheelError) as caught:
+        write(tmp_path, url, first='projects = ["alpha"]')
+    assert "secret" not in str(caught.value)
+
+
+def test_a_url_with_a_query_is_refused(server: Server, tmp_path: Path) -> None:
+    url = offer(server, {"alpha": link(f"/dist/{ALPHA}?token=secret")})
+    with pytest.raises(InputError, match="has a query in its URL, which may contain a password") as caught:
+        write(tmp_path, url)
+    assert "token" not in str(caught.value)
+
+
+def test_a_stream_that_is_no_longer_declared_loses_its_pages_but_not_its_hashes(server: Server, tmp_path: Path) -> None:
+    url = offer_alpha(server)
+    write(tmp_path, url, first='streams = ["old"]')
+    write(tmp_path, url, first='streams = ["new"]')
+    assert [path.name for path in (tmp_path / "www/simple/old").rglob("*") if path.is_file()] == [
+        ".rocwheel-links.json"
+    ]
+    with pytest.raises(ProblemsError, match=r"simple/old/\.rocwheel-links\.json"):
+        write(tmp_path, offer_alpha(server, b"two"), first='streams = ["old"]')
+
+
+def test_a_stream_can_not_have_the_name_of_a_project(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="alpha: is the page of a project, so it can't be the name of a stream"):
+        write(tmp_path, offer_alpha(server), first='streams = ["alpha"]')
+
+
+def test_an_index_of_files_and_one_of_links_do_not_share_a_folder(server: Server, tmp_path: Path) -> None:
+    dist = make_wheel(tmp_path / "dist", "beta", {}, tag="py3-none-any", is_purelib=True).parent
+    write_index(dist, tmp_path / "www/simple", options=IndexOptions(placement=FilePlacement.COPY))
+    before = snapshot(tmp_path / "www")
+    with pytest.raises(InputError, match="is an index of files, not of links"):
+        write(tmp_path, offer_alpha(server))
+    assert snapshot(tmp_path / "www") == before
+    store = FolderStore(tmp_path / "links")
+    write_links(read_upstreams(tmp_path / "indexes.toml"), store, Layout("simple"))
+    with pytest.raises(InputError, match="is an index of links"):
+        publish(dist, store, PublishOptions(Layout("simple")))
+    with pytest.raises(InputError, match="is an index of links"):
+        write_index(dist, tmp_path / "links/simple", options=IndexOptions(placement=FilePlacement.COPY))
+    with pytest.raises(InputError, match="is an index of links"):
+        change_published_marks(FolderStore(tmp_path / "links/simple"), Yanking({ALPHA: "bad"}), lambda _: lambda _: {})
+
+
+def test_a_page_of_others_is_not_replaced(server: Server, tmp_path: Path) -> None:
+    page = tmp_path / "www/simple/index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("<html>mine</html>")
+    with pytest.raises(InputError, match="is a page that this command did not write"):
+        write(tmp_path, offer_alpha(server))
+    assert page.read_text() == "<html>mine</html>"
+
+
+def test_pages_go_to_any_store_without_the_files(server: Server, tmp_path: Path) -> None:
+    store = ObjectStore(obstore.store.MemoryStore(), "memory://")
+    upstreams = read_upstreams(listing(tmp_path, offer_alpha(server), first='streams = ["nightly"]'))
+    assert write_links(upstreams, store, Layout("simple"), is_dry_run=True)[""].new == (ALPHA,)
+    assert list(store.list()) == []
+    write_links(upstreams, store, Layout("simple"))
+    names = {file.name for file in store.list()}
+    pages = {f"{project}index.{form}" for project in ("", "alpha/") for form in ("html", "json")}
+    expected = {*pages, ".rocwheel-links.json"}
+    assert names == {f"simple/{below}{name}" for below in ("", "nightly/") for name in expected}
+
+
+def test_a_run_that_another_run_overtakes_starts_again(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = offer_alpha(server)
+    write(tmp_path, url)
+    offer_alpha(server, version="2.0")
+    store, swapped = FolderStore(tmp_path / "www"), []
+    original = store.swap
+
+    def swap(name: str, data: bytes, e_tag: str | None) -> str | None:
+        swapped.append(name)
+        if len(swapped) == 1:
+            write(tmp_path, url)
+        return original(name, data, e_tag)
+
+    monkeypatch.setattr(store, "swap", swap)
+    write_links(read_upstreams(tmp_path / "indexes.toml"), store, Layout("simple"))
+    assert [file["filename"] for file in files(tmp_path)] == ["alpha-2.0-py3-none-any.whl"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("index = []", "lists no indexes"),
+        ("[[index]]\nurl = 3", "is not a list of indexes"),
+        ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nextra = 1", "is not a list of indexes"),
+        ("[[index]]\nurl = 'file:///srv/simple'\nprojects = ['a']", "index 1 has the URL 'file:///srv/simple'"),
+        ("[[index]]\nurl = 'http://h/'\nprojects = []", "index 1 has no projects"),
+        ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nversion = 'x'", "index 1: --version is 'x'"),
+        ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\ntargets = ['gfxx']", "gfxx"),
+        ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nstreams = ['../x']", "index 1 has the stream '../x'"),
+        ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nstreams = ['index.html']", "has the stream 'index.html'"),
+        (
+            "[[index]]\nurl = 'http://h/'\nprojects = ['a*']\n[[index]]\nurl = 'http://i/'\nprojects = ['A_B']",
+            "index 2 names a-b, which belongs to index 1",
+        ),
+    ],
+)
+def test_a_listing_that_can_not_be_used_is_an_error(tmp_path: Path, text: str, found: str) -> None:
+    path = tmp_path / "indexes.toml"
+    path.write_text(text)
+    with pytest.raises((InputError, ProblemsError)) as caught:
+        read_upstreams(path)
+    assert str(path) in str(caught.value)
+    assert found in str(caught.value)
