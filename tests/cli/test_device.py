@@ -127,7 +127,7 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
             ["prune", "v22/libtwo.plain.so", "--targets", "gfx906", "--rocm", "banana"],
             "ROCm version: 'banana'; expected a version such as 6.4",
         ),
-        (["compress", "mach/flags.22"], "no bundles of device code; expected a fat binary or a file of bundles"),
+        (["compress", "mach/flags.22"], "no bundles of device code; expected a fat binary or a bundle file"),
         (["prune", "v22/libtwo.plain.so", "--targets", "gfx942"], "has no code for any target to keep"),
         (
             ["retarget", "gfx1030=gfx1100", "v22/libtwo.plain.so"],
@@ -213,7 +213,7 @@ def test_the_declared_targets_are_those_of_the_edited_code(
     assert json.loads(members(tmp_path / "out" / wheel.name)[name])["rocm_targets"] == targets
 
 
-EXTRACT = r"Extract code objects with 'rocwheel device extract', and specify those\."
+EXTRACT = r"Extract code objects with 'rocwheel device extract', and specify the extracted files\."
 HOST = r"no library whose code is in archives\. Specify the (folder 'host' from the split|host wheel from the split)"
 
 COMMANDS = {
@@ -440,9 +440,9 @@ def test_an_archive_for_what_is_no_target_is_named(run: Run, tree: Path, command
     ("command", "status", "found"),
     [
         ("join", 2, f"error: {NAME}: its archives are missing; expected at least one of ../.kpack/libx.so_@GFXARCH@."),
-        ("extract", 2, "its code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
-        ("list", 1, "its code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
-        ("inspect", 1, "its code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
+        ("extract", 2, "the code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
+        ("list", 1, "the code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
+        ("inspect", 1, "the code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
         ("runs-on", 1, "finds nothing in 2 bundles (no archive at ../.kpack/libx.so_@GFXARCH@.kpack)"),
     ],
 )

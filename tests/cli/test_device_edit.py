@@ -207,7 +207,7 @@ def test_wheels_with_device_code_in_a_folder_are_refused_by_name(run: Run, tmp_p
     named = make_wheel(wheel.parent, "named", {"named/k_gfx942.dat": b"x"})
     done = run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out")
     assert (done.status, done.stdout) == (2, "")
-    found = "a wheel with device code in a folder; expected unpacked files"
+    found = "a wheel with device code, in a folder; expected unpacked files"
     assert (
         f"{wheel}: {found}. Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
         in done.stderr
@@ -231,7 +231,7 @@ def test_a_wheel_that_pruning_would_leave_without_code_is_refused(run: Run, tmp_
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/Kernels.hsaco": code.read_bytes()})
     out = tmp_path / wheel.name
     done = run("device", "prune", wheel, "-k", "gfx906", "-o", out)
-    found = "has no code for any target to keep; expected code for one of gfx906. It has code for gfx1030."
+    found = "has no code for any target to keep; expected code for one of gfx906. The wheel has code for gfx1030."
     assert (done.status, f"error: {wheel}: {found}" in done.stderr, out.exists()) == (2, True, False)
     assert run("device", "prune", wheel, "-k", "gfx906", "-o", out, "--allow-missing").status == 0
 
@@ -252,7 +252,7 @@ def test_a_wheel_variant_keeps_the_code_that_its_name_promises(run: Run, tmp_pat
     assert (status, text) == (2, "")
     assert err == (
         f"error: {wheel}: is the wheel variant for gfx90a, gfx906, and would lose its code for gfx90a. Keep these "
-        "targets too, or prune the plain wheel.\n"
+        "targets too, or prune the wheel without a variant.\n"
     )
     assert list(out.iterdir()) == []
     assert run("device", "prune", wheel, "--targets", "gfx906,gfx90a", "-o", out, "--quiet")[0] == 0
@@ -281,7 +281,7 @@ def test_retarget_that_changes_nothing_says_which_targets_the_code_is_for(run: R
     file.write_bytes(bundle_of("gfx1030", "gfx1031", "gfx906"))
     for path in (file, folder):
         status, _, err = run("device", "retarget", "gfx1030=gfx1031", path, "-o", tmp_path / f"new-{path.name}")
-        note = f"note: nothing to do for gfx1030=gfx1031 in {path}: its code is already for gfx906, gfx1030, gfx1031\n"
+        note = f"note: nothing to do for gfx1030=gfx1031 in {path}: the code is already for gfx906, gfx1030, gfx1031\n"
         assert (status, err) == (0, note)
 
 

@@ -135,7 +135,7 @@ def test_kernels_of_code_object_version_2_end_with_a_warning(run: Run) -> None:
     assert status == 1
     assert rows_of(out)[1:] == [["0", "gfx906", "vadd", *"--------"]]
     assert err.startswith("warning: ")
-    assert "code object version 2 describes its kernels in YAML, which isn't supported" in err
+    assert "code object version 2 describes kernels in YAML, which isn't supported" in err
 
 
 @pytest.mark.slow
@@ -378,7 +378,10 @@ def test_missing_code_is_reported_for_every_bundle_and_nothing_is_written(run: R
     source = FIXTURES / "v22/libtwo.plain.so"
     status, _, err = run("device", "extract", source, "-t", "gfx942", "-t", "gfx906", "-o", tmp_path)
     assert status == 2
-    found = "has no code for gfx942 by the rule 'exact'; expected one of its targets gfx906, gfx90a:xnack+, gfx1030"
+    found = (
+        "has no code for gfx942 according to the rule 'exact'; expected one of its targets gfx906, gfx90a:xnack+, "
+        "gfx1030"
+    )
     assert err.splitlines() == [
         f"error: {source}: 2 problems",
         f"  {source}: bundle 0 at offset 0x1000: {found}",

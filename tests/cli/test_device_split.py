@@ -523,7 +523,7 @@ def test_code_of_a_host_wheel_is_extracted_with_its_device_wheels(
 def test_code_of_two_files_is_not_written_over_each_other(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
     done = run("device", "extract", *wheels, "-o", tmp_path / "code")
-    found = f"its code would be written over that of {wheels[0]}!demo/libtwo.so. Extract from one file at a time."
+    found = f"its code would overwrite the code from {wheels[0]}!demo/libtwo.so. Extract from one file at a time."
     assert (done.status, done.stderr) == (2, f"error: {wheels[1]}!demo/libtwo.so: {found}\n")
     assert not (tmp_path / "code").exists()
 

@@ -282,7 +282,7 @@ def test_code_object_for_no_processor_is_reported(run: Run, tmp_path: Path) -> N
     data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
     path.write_bytes(data)
-    found = "a code object whose flags 0xff name no processor"
+    found = "a code object whose flags 0xff don't name a processor"
     status, _, err = run(path)
     assert (status, err) == (1, f"warning: {path}: offset 0x0: {found}\n")
 
@@ -318,7 +318,7 @@ def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
 def test_bundle_too_large_to_check_is_reported() -> None:
     path = FIXTURES / "v22/saxpy.ccob.hipfb"
     [facts] = inspect_paths([path], deep=True, limit=37431)
-    found = "it contains 37432 bytes, more than the limit of 37431, and wasn't read"
+    found = "the bundle contains 37432 bytes, more than the limit of 37431, and wasn't read"
     assert facts.device is not None
     assert facts.device.problems == (f"{path}: bundle 0 at offset 0x0: {found}",)
 
@@ -515,4 +515,4 @@ def test_split_library_without_its_archives_ends_with_1(tmp_path: Path) -> None:
     done = rocwheel("inspect", library)
     assert done.returncode == 1
     assert "  kpacked fat binary, 2 wrappers, its code in kpack archives elsewhere\n" in done.stdout
-    assert "its code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack" in done.stderr
+    assert "the code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack" in done.stderr

@@ -149,7 +149,7 @@ def test_runs_on_names_files_without_device_code(run_targets: Run, tmp_path: Pat
     assert run_targets("runs-on", "gfx906", tmp_path / "b.txt") == (
         2,
         "",
-        f"error: {tmp_path}/b.txt: no device code; expected a fat binary or a file of bundles\n",
+        f"error: {tmp_path}/b.txt: no device code; expected a fat binary or a bundle file\n",
     )
 
 

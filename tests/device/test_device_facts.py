@@ -133,7 +133,7 @@ def test_marker_of_missing_archives_is_a_problem(tmp_path: Path) -> None:
     for archive in (tmp_path / ".kpack").iterdir():
         archive.unlink()
     assert list_device_code(library).problems == (
-        f"{library}: its code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack",
+        f"{library}: the code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack",
     )
 
 

@@ -78,7 +78,7 @@ def test_levels_beyond_those_of_archives_are_their_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "said"), [(19, ()), (22, ("compressed with level 19, the highest for kpack archives, instead of 22",))]
+    ("level", "said"), [(19, ()), (22, ("compressed at level 19, the highest for kpack archives, instead of 22",))]
 )
 def test_a_level_beyond_those_of_archives_is_told(tmp_path: Path, level: int, said: tuple[str, ...]) -> None:
     (source := tmp_path / "x.kpack").write_bytes(PLAIN)
@@ -223,7 +223,7 @@ def test_split_library_by_itself_is_refused_with_its_archives(tmp_path: Path) ->
     library = split_two(tmp_path / "sdk")
     message = (
         f"{library}: is a split library, whose code is in ../.kpack/two_@GFXARCH@.kpack; expected a fat binary or a "
-        "file of bundles. Specify such an archive, or the folder that contains all of them."
+        "bundle file. Specify such an archive, or the folder that contains all of them."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         rewrite_device_code(library, tmp_path / "out.so", None, COMPRESS)
@@ -376,7 +376,7 @@ def test_code_object_for_no_processor_is_refused(code_object: Path, tmp_path: Pa
     data[0x30:0x34] = bytes(4)
     code_object.write_bytes(data)
     with pytest.raises(
-        InputError, match="a code object whose flags 0x0 name no processor; expected a code object for a proc"
+        InputError, match="a code object whose flags 0x0 don't name a processor; expected a code object for a proc"
     ):
         rewrite_device_code(code_object, tmp_path / "out.co", prune_of_rewrite("gfx1030"), REWRITE_PLAIN)
 
@@ -394,7 +394,7 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
         f"{source}{'(saxpy.rdc.o)' if is_archived else ''}: device code that isn't linked yet; expected bundles, "
         "as in shared libraries, programs, and objects compiled without -fgpu-rdc. Compile the file with "
         "--offload-arch for "
-        "the targets, or link it and edit the result."
+        "the targets, or link the file and edit the result."
     )
     with pytest.raises(InputError, match=re.escape(found)):
         rewrite_device_code(source, tmp_path / "out", prune_of_rewrite("gfx906"), REWRITE_PLAIN)
@@ -404,10 +404,7 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
 def test_file_of_bundles_in_an_archive_is_refused(tmp_path: Path, run_tool: RunTool) -> None:
     archive = tmp_path / "libx.a"
     run_tool(["ar", "rcS", str(archive), str(FIXTURES / "v22/saxpy.hipfb")])
-    found = (
-        f"{archive}(saxpy.hipfb): a file of bundles in an archive; expected object files. Remove it from the "
-        "archive first."
-    )
+    found = f"{archive}(saxpy.hipfb): a bundle file in an archive; expected object files. Remove the member from the archive first."
     with pytest.raises(InputError, match=re.escape(found)):
         rewrite_device_code(archive, tmp_path / "out.a", prune_of_rewrite("gfx906"), REWRITE_PLAIN)
 

@@ -114,7 +114,7 @@ def test_a_host_wheel_by_itself_is_told_from_one_without_code(split_tree: Path) 
 
 KEEP = (TargetId("gfx906"),)
 REFUSED = (
-    "a wheel with device code in a folder; expected unpacked files. "
+    "a wheel with device code, in a folder; expected unpacked files. "
     "Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
 )
 
@@ -183,7 +183,7 @@ def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
     source = tmp_path / "sdk"
     source.mkdir()
     os.mkfifo(source / "pipe")
-    message = f"{source / 'pipe'}: isn't a regular file; expected only files, folders and links. Remove it."
+    message = f"{source / 'pipe'}: isn't a regular file; expected only files, folders, and links. Remove it."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         edit_tree(source, tmp_path / "out", Prune((parse_target_id("gfx906"),)), Storage())
     assert not (tmp_path / "out").exists()
@@ -300,7 +300,7 @@ def test_device_code_that_is_not_linked_yet_stays_with_a_warning(
     shutil.copy(FIXTURES / "v23/saxpy.rdc.o", tree / "saxpy.o")
     prune(tree, tmp_path / "out", "gfx1030")
     assert (tmp_path / "out/saxpy.o").read_bytes() == (tree / "saxpy.o").read_bytes()
-    assert caplog.messages == [f"{tree}/saxpy.o: device code that isn't linked yet, which stays as it is"]
+    assert caplog.messages == [f"{tree}/saxpy.o: device code that isn't linked yet, which doesn't change"]
 
 
 @pytest.mark.parametrize("name", ["inner", "lib/inner", "../sdk/inner"])

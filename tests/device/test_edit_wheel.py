@@ -90,7 +90,7 @@ def test_a_malformed_declaration_is_refused() -> None:
 def test_a_wheel_that_loses_all_of_its_code_is_refused_with_what_it_had() -> None:
     expected = (
         "demo-1.0-py3-none-any.whl: has no code for any target to keep; expected code for one of gfx942. "
-        "It has code for gfx906, gfx1030."
+        "The wheel has code for gfx906, gfx1030."
     )
     with pytest.raises(InputError) as caught:
         WheelTargets({GFX1030, GFX906}, set()).require_any(WHEEL, (GFX942,))
@@ -232,7 +232,7 @@ def test_a_signature_of_the_old_record_is_left_out_with_a_warning(tmp_path: Path
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN, "demo-1.0.dist-info/RECORD.jws": b"{}"})
     report = rewrite(wheel, tmp_path / wheel.name)
     assert report.warnings == (
-        f"{wheel}!demo-1.0.dist-info/RECORD.jws: left out, because it signs the RECORD of the old wheel",
+        f"{wheel}!demo-1.0.dist-info/RECORD.jws: left out, because it signs the old wheel's RECORD",
     )
     assert "demo-1.0.dist-info/RECORD.jws" not in members(tmp_path / wheel.name)
 

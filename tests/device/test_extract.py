@@ -70,11 +70,13 @@ def test_units_without_such_code_are_reported_together(tmp_path: Path) -> None:
         extract(path, tmp_path / "out", "gfx908")
     assert str(caught.value).splitlines()[1:] == [
         (
-            f"  {path}: offset 0x0: has no code for gfx908 under a#0 by the rule 'exact'; expected one of its targets "
+            f"  {path}: offset 0x0: has no code for gfx908 under a#0 according to the rule 'exact'; expected "
+            f"one of its targets "
             "gfx906, gfx906:xnack-"
         ),
         (
-            f"  {path}: offset 0x0: has no code for gfx908 under b#0 by the rule 'exact'; expected one of its targets "
+            f"  {path}: offset 0x0: has no code for gfx908 under b#0 according to the rule 'exact'; expected "
+            f"one of its targets "
             "gfx906"
         ),
     ]
@@ -126,7 +128,7 @@ def test_library_whose_archives_are_missing_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / ".kpack").iterdir():
         path.unlink()
     message = (
-        f"{library}: its code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack. "
+        f"{library}: the code is in kpack archives that don't exist: ../.kpack/two_@GFXARCH@.kpack. "
         "Install the device package for the GPU in the same environment."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
@@ -195,7 +197,8 @@ def test_code_object_by_itself_is_its_own_code(tmp_path: Path) -> None:
     source = FIXTURES / "elf/gfx906.co"
     assert extract_all(source, tmp_path) == ["gfx906.co.0.gfx906.co"]
     assert (tmp_path / "gfx906.co.0.gfx906.co").read_bytes() == source.read_bytes()
-    found = f"{source}: offset 0x0: has no code for gfx90a by the rule 'exact'; expected one of its targets gfx906"
+    found = f"{source}: offset 0x0: has no code for gfx90a according to the rule 'exact'; expected one of its targets "
+    found += "gfx906"
     with pytest.raises(InputError, match=re.escape(found)):
         extract_of_extract(source, tmp_path, "gfx90a")
 
@@ -248,7 +251,7 @@ def test_code_object_for_no_processor_is_reported_as_such(tmp_path: Path) -> Non
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
     source.write_bytes(data)
     message = (
-        f"{source}: a code object whose flags 0xff name no processor; expected a code object for a known processor"
+        f"{source}: a code object whose flags 0xff don't name a processor; expected a code object for a known processor"
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         extract_all(source, tmp_path)
@@ -281,7 +284,7 @@ def test_bundle_whose_hash_is_wrong_is_taken_with_a_warning_on_request(
 
 @pytest.mark.parametrize("name", ["elf/libplain.so", "mach/flags.22"], ids=["host code", "text"])
 def test_file_without_device_code_is_refused(tmp_path: Path, name: str) -> None:
-    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file, or a static library"
+    kinds = "a fat binary, a bundle file, a kpack archive, a code object, an object file, or a static library"
     message = f"{FIXTURES / name}: no device code for AMD GPUs; expected {kinds}"
     with pytest.raises(InputError, match=re.escape(message)):
         extract_all(FIXTURES / name, tmp_path)
@@ -324,7 +327,7 @@ def test_where_no_bundle_has_the_code_there_is_nothing_to_extract_though_it_may_
     with pytest.raises(InputError) as caught:
         extract(source, tmp_path / "out", "gfx1100", allow_missing=True)
     assert str(caught.value) == (
-        f"{source}: nothing to extract: no bundle has code for gfx1100 by the rule 'exact'. "
+        f"{source}: nothing to extract: no bundle has code for gfx1100 according to the rule 'exact'. "
         "To print the available targets, use rocwheel device list."
     )
     assert not (tmp_path / "out").exists()

@@ -155,8 +155,8 @@ def test_kernels_of_version_2_are_named_and_the_rest_is_said_to_be_unknown() -> 
     )
     [problem] = listed.problems
     assert problem == (
-        f"{path}: bundle 0 at offset 0x0: the code for gfx906: code object version 2 describes its kernels in YAML, "
-        "which isn't supported; the kernel names are from its symbols"
+        f"{path}: bundle 0 at offset 0x0: the code for gfx906: code object version 2 describes kernels in YAML, "
+        "which isn't supported; the kernel names are from the symbols"
     )
 
 

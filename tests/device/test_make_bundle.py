@@ -123,7 +123,7 @@ def test_code_objects_that_leave_their_target_open_are_refused(
 ) -> None:
     path = code("gfx906", of=f"v16/vadd.cov{version}.hipfb")
     message = (
-        f"{path}: a code object with version {version}, which doesn't record the features that it leaves open; "
+        f"{path}: a code object with version {version}, which doesn't record which features aren't set; "
         "expected version 4 or later"
     )
     with pytest.raises(InputError, match=re.escape(message)):
@@ -153,7 +153,7 @@ def test_all_that_is_wrong_with_the_files_is_told_at_once(code: Callable[..., Pa
         "mesa.co: an ELF file for machine 224 and OS ABI 66",
         "big.co: offset 0x0: a big-endian ELF file",
         "object.co: device code that isn't linked yet",
-        "unknown.co: a code object whose flags 0x500 name no processor",
+        "unknown.co: a code object whose flags 0x500 don't name a processor",
         "later.co: offset 0x0: a code object with ABI version 9",
     ]
     assert not (tmp_path / "x.hipfb").exists()

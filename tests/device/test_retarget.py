@@ -152,7 +152,9 @@ def test_empty_entry_offers_nothing(fixture: Fixture) -> None:
 
 
 def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
-    message = "has code for gfx90a:xnack+, which makes gfx90a ambiguous; expected targets that set the same features"
+    message = (
+        "has code for gfx90a:xnack+, which would make gfx90a ambiguous; expected targets that set the same features"
+    )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90a"))
 

@@ -40,7 +40,7 @@ TRIMMABLE = (
         ("hip/realcompress", "x: offset 0x0: a program or an object file; expected a shared library."),
         (
             "v22/saxpy.hipfb",
-            f"x: a file of bundles; {TRIMMABLE}",
+            f"x: a bundle file; {TRIMMABLE}",
         ),
         (
             "elf/libplain.so",

@@ -243,7 +243,7 @@ def runs_on(
     found = judge_files(paths, gpus, rocm=release, is_machine=is_machine, unread=unread, progress=progress)
     if not found:
         raise_all("binaries", unread)
-        raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
+        raise InputError(_given(paths), "no device code", expected="a fat binary or a bundle file")
     answer = _Answer(paths, tuple(gpus), found, named)
     if out.json:
         print_json("runs-on", 1, answer.document())

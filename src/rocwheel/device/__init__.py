@@ -1,1 +1,1 @@
-"""Device code as users handle it: what files have, and how it is changed."""
+"""Inspects and edits the device code in files, folders, and wheels."""

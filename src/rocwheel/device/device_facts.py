@@ -1,4 +1,4 @@
-"""Gathers the facts of the device code in one file, as plain values for tables and JSON."""
+"""Gathers facts about the device code in one file, as plain values for tables and JSON."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
-    """An entry of a bundle or an archive, an image in an object file, or a standalone code object; sizes are in bytes.
+    """An entry of a bundle or archive, an image in an object file, or a standalone code object; sizes are in bytes.
 
-    ``stored_size`` is the size in the file. It and ``kernels`` are `None` if the bundle wasn't decompressed.
+    ``stored_size`` is the size in the file. ``stored_size`` and ``kernels`` are `None` if the bundle wasn't
+    decompressed.
     """
 
     id: str
@@ -43,11 +44,11 @@ class EntryFacts(msgspec.Struct, frozen=True):
     stored_size: int | None
     kernels: int | None = None
     is_shared: bool = False
-    """Whether an earlier entry is the same code object of a kpack archive, under another target."""
+    """Whether an earlier entry, with another target, refers to the same code object in the kpack archive."""
 
 
 class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle: its place in the file, and its stored and decompressed sizes, in bytes; version 0 is a plain bundle."""
+    """A bundle: its position in the file, and its stored and decompressed sizes, in bytes; version 0 is plain."""
 
     number: int
     offset: int
@@ -56,12 +57,12 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     method: str
     hosts: tuple[EntryFacts, ...]
-    """The (empty) host entries, with the target ``host``; all known writers put them first."""
+    """The (empty) host entries, which have the target ``host``. All known writers put them first."""
     entries: tuple[EntryFacts, ...]
 
 
 class UnitFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A wrapper of a split library: its file offset, its lookup key, and the search paths for archives."""
+    """A wrapper in a split library: its file offset, its lookup key, and the search paths for archives."""
 
     offset: int
     key: str
@@ -69,7 +70,7 @@ class UnitFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArchiveFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A kpack archive: its own description, and the number of its code objects."""
+    """A kpack archive: its metadata, and the number of its code objects."""
 
     path: str
     scheme: str
@@ -80,16 +81,16 @@ class ArchiveFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KpackFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The archives with the code: the file itself, or the archives found for the wrappers of a split library."""
+    """The archives with the code: the file itself, or the archives found for a split library's wrappers."""
 
     keys: tuple[str, ...]
-    """The lookup keys, each once: the keys of an archive, or the keys of a library's wrappers."""
+    """The distinct lookup keys in an archive, or those of a library's wrappers."""
     archives: tuple[ArchiveFacts, ...]
     wrappers: tuple[UnitFacts, ...] = ()
 
 
 class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The device code of one file. ``entries`` are outside bundles: a standalone code object, or images."""
+    """The device code in one file; ``entries`` are outside bundles, such as a standalone code object or images."""
 
     container: str
     wrappers: int = 0
@@ -97,7 +98,7 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[EntryFacts, ...] = ()
     problems: tuple[str, ...] = ()
     kpack: KpackFacts | None = None
-    """The facts of kpack archives; then ``entries`` are the code objects in them."""
+    """Facts about kpack archives, if any; then ``entries`` are the code objects in the archives."""
 
     @property
     def size(self) -> int:
@@ -107,14 +108,14 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def raw_size(self) -> int:
-        """The size of all device code when decompressed, in bytes."""
+        """The decompressed size of all device code in the file, in bytes."""
         return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self._each_once)
 
     @property
     def groups(self) -> tuple[tuple[EntryFacts, ...], ...]:
-        """The entries of each bundle, or under each key of kpack archives.
+        """The entries of each bundle, or under each key in kpack archives.
 
-        The last group is all entries outside bundles.
+        The last group contains all entries outside bundles.
         """
         bundles = tuple(bundle.entries for bundle in self.bundles)
         if self.kpack is None:
@@ -130,26 +131,29 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LARGEST_HELD = 256 << 20
-"""The largest payload of a compressed bundle that is held for inspection; payloads in ROCm libraries are smaller."""
+"""The size of the largest payload from a compressed bundle that is kept in memory for inspection.
+
+Payloads in ROCm libraries are smaller.
+"""
 _FIRST_WITH_FEATURES = 4
-"""The first code object version whose ``e_flags`` distinguish features that are off from those that are open."""
+"""The first code object version whose ``e_flags`` distinguish a feature that is off from a feature that isn't set."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """How closely to inspect device code."""
+    """Settings for the inspection of device code."""
 
     deep: bool = False
     """Whether to decompress compressed bundles."""
     limit: int = RAW_SIZE_LIMIT
-    """The largest bundle to decompress, and the largest wheel member to unpack, in bytes."""
+    """The size in bytes of the largest bundle to decompress, and of the largest wheel member to unpack."""
     strict: bool = True
-    """Whether damage inside a code object is an error, not a reported problem."""
+    """Whether damage inside a code object raises an error instead of being reported as a problem."""
 
 
 def _read_payloads(
     view: Data, bundle: Bundle, look: Look
 ) -> tuple[Sequence[int | None], Sequence[int | None], Sequence[str]]:
-    """Return the stored size and the number of kernels for each entry of ``bundle``, and problems.
+    """Return the stored size and the number of kernels for each entry of ``bundle``, and a list of problems.
 
     The values are `None` for payloads that aren't read or aren't code objects. Payloads of a compressed bundle are read
     only if ``look`` is deep and the bundle decompresses to at most its limit. Raises `InputError` for damaged payloads.
@@ -160,7 +164,8 @@ def _read_payloads(
     if not look.deep:
         return unknown, unknown, ()
     if bundle.raw_size > look.limit:
-        found = f"it contains {count(bundle.raw_size, 'byte')}, more than the limit of {look.limit}, and wasn't read"
+        size = count(bundle.raw_size, "byte")
+        found = f"the bundle contains {size}, more than the limit of {look.limit}, and wasn't read"
         return unknown, unknown, (f"{bundle.place}: {found}",)
     kernels, problems = _look_into(view, bundle, strict=look.strict)
     if (offset := find_inner_magic(view[bundle.start : bundle.stop])) is not None:
@@ -185,9 +190,9 @@ def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int |
 
 
 def iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
-    """Yield the payload of each device entry when it is complete, in file order.
+    """Yield the payload of each device entry when the payload is complete, in file order.
 
-    Payloads don't overlap, so only one is held at a time. Payloads larger than `_LARGEST_HELD` are skipped.
+    Payloads don't overlap, so memory holds only one at a time. Payloads larger than `_LARGEST_HELD` are skipped.
     """
     held = bytearray()
     entries = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
@@ -205,7 +210,8 @@ def _read_or_report(
     payload: Data, entry: BundleEntry, place: CodePlace, *, strict: bool
 ) -> tuple[int | None, str | None]:
     try:
-        # Return the number of kernels (`None` for bitcode and SPIR-V), and the problem of a payload for another target.
+        # Return the number of kernels (`None` for bitcode and SPIR-V), and a problem if the payload is for another
+        # target.
         if not is_code_object(payload):
             return None, None
         code = read_code_object(payload, place=place)
@@ -222,10 +228,10 @@ def _read_or_report(
 def read_kpack_facts(
     data: Data, *, name: str, look: Look, folder: Path | None, beside: ArchiveLookup | None = None
 ) -> DeviceFacts | None:
-    """Return the facts of the archive or split library ``name``, or `None` for another file.
+    """Return facts about the archive or split library ``name``, or `None` for another file.
 
-    Kernels are counted if ``look`` is deep or the code isn't compressed. The archives of a library are searched from
-    its ``folder``, and among the archives ``beside`` it; without both, missing archives aren't reported. Raises
+    Kernels are counted if ``look`` is deep or the code isn't compressed. A library's archives are looked up relative to
+    its ``folder``, and among the archives ``beside`` it. If both are absent, missing archives aren't reported. Raises
     `InputError` for a damaged file.
     """
     with open_kpack_code(data, name=name, folder=folder, beside=beside) as code:
@@ -265,7 +271,7 @@ def _wrapper_facts(wrapper: SplitUnit) -> UnitFacts:
 
 
 class _Entries:
-    """Inspects each code object once, even with several keys and targets."""
+    """Inspects each code object only once, even if it has several keys and targets."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
@@ -309,10 +315,10 @@ _BRIEFLY = Look()
 def read_device_facts(
     data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None, beside: ArchiveLookup | None = None
 ) -> DeviceFacts | None:
-    """Return the facts of the file ``name``, or `None` if it has no device code.
+    """Return facts about the file ``name``, or `None` if it has no device code.
 
-    If ``look`` is deep, compressed bundles are decompressed to check hashes and count kernels. The kpack archives of a
-    split library are searched from its ``folder``, and among the archives ``beside`` it. Raises `InputError` for
+    If ``look`` is deep, compressed bundles are decompressed to check hashes and count kernels. A split library's kpack
+    archives are looked up relative to its ``folder``, and among the archives ``beside`` it. Raises `InputError` for
     damaged files. If ``look`` isn't strict, damage inside code objects is reported as a problem.
     """
     if is_ar_archive(data):
@@ -347,7 +353,7 @@ def read_device_facts(
 
 def _read_code_object(data: Data, code: CodeObject, place: CodePlace, look: Look) -> DeviceFacts:
     kernels = None
-    unknown = f"{place}: a code object whose flags {code.flags:#x} name no processor"
+    unknown = f"{place}: a code object whose flags {code.flags:#x} don't name a processor"
     problems: tuple[str, ...] = () if code.target else (unknown,)
     try:
         kernels = count_kernels(data, code, place=place)
@@ -360,21 +366,21 @@ def _read_code_object(data: Data, code: CodeObject, place: CodePlace, look: Look
 
 
 def list_device_code(path: Path) -> DeviceFacts:
-    """Return the facts of the file ``path``, as `read_device_facts` does if it isn't strict.
+    """Return facts about the file ``path``, with damage inside code objects reported as problems.
 
-    Also raises `InputError` if the file has no device code.
+    Raises `InputError` for other damage, and if the file has no device code.
     """
     with FileRange.whole(path).view() as data:
         facts = read_device_facts(data, name=str(path), look=Look(strict=False), folder=path.parent)
         archive = unread_archive(data)
     if facts is None:
-        kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file, or a static library"
+        kinds = "a fat binary, a bundle file, a kpack archive, a code object, an object file, or a static library"
         raise InputError(path, archive or "no device code", expected=kinds)
     return facts
 
 
 def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
-    """Return the facts of all members; bundles are numbered across the archive, with their offsets in the archive.
+    """Return facts about all members; bundles are numbered across the archive, with their offsets in the archive.
 
     ``depth`` is the number of archives around this one.
     """
@@ -418,7 +424,7 @@ def _read_images(data: Data, name: str) -> DeviceFacts | None:
 
 
 def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[str]:
-    """Yield the problem with bytes after the last bundle of a file, if there are any."""
+    """Yield the problem that bytes follow a file's last bundle, if any bytes do."""
     rest = len(data) - last.offset - last.size
     if rest and last.version:
         place = CodePlace(code.name, last.offset + last.size, last.number)

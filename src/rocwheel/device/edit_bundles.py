@@ -1,6 +1,6 @@
-"""Edits bundles in place in a file: one at a time, with several workers, and without code that no GPU needs.
+"""Edits a file's bundles in place, sequentially or with several workers, and removes code that no GPU needs.
 
-Addresses, section sizes, and relocations stay unchanged.
+Addresses, section sizes, and relocations don't change.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ logger = logging.getLogger(__name__)
 
 
 class BundleEdit(Protocol):
-    """A change to the entries of one bundle. Implementations are values that several threads use at the same time."""
+    """A change to the entries of one bundle. Implementations are values that several threads can share."""
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
         """Return the new entries, or the same tuple if nothing changes."""
 
 
 def list_slots(data: Data, code: DeviceCode) -> tuple[BundleSlot, ...]:
-    """Return the place of every bundle in the file ``data``: up to the next bundle, or to the end of the section.
+    """Return the space for every bundle in the file ``data``: up to the next bundle, or to the end of the section.
 
-    If a file contains only bundles, the last one may have any size.
+    If a file contains only bundles, the last bundle can be of any size.
     """
     bundles = tuple(code.iter_bundles(data))
     end = code.section[1] if code.fat_binary else None
@@ -66,10 +66,10 @@ def list_slots(data: Data, code: DeviceCode) -> tuple[BundleSlot, ...]:
 def bundle_parts(
     view: Data, bundle: Bundle, *, limit: int = RAW_SIZE_LIMIT, accept_wrong_hash: bool = False
 ) -> tuple[BundlePart, ...]:
-    """Return the entries of ``bundle`` with their payloads; ``view`` is the data that contains it.
+    """Return the entries of ``bundle`` with their payloads; ``view`` is the data that contains the bundle.
 
-    Raises `DeviceCodeError` for a damaged payload, and for one larger than ``limit``. Also raises it for a payload
-    whose hash differs from the header, unless ``accept_wrong_hash``.
+    Raises `DeviceCodeError` for a damaged payload, and for a payload larger than ``limit``. Also raises it for a
+    payload whose hash differs from the header, unless ``accept_wrong_hash``.
     """
     raw = _raw_bundle(view, bundle, limit, accept_wrong_hash=accept_wrong_hash)
     return tuple(
@@ -91,13 +91,13 @@ def _raw_bundle(view: Data, bundle: Bundle, limit: int, *, accept_wrong_hash: bo
 
 
 def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
-    """Return the change for the bundle in ``slot`` of the section ``view``, or `None` if it stays unchanged.
+    """Return the change for the bundle in ``slot`` of the section ``view``, or `None` if the bundle doesn't change.
 
-    Without an ``edit``, a plain bundle is compressed with the same bytes, except host entries that later readers refuse
-    in compressed bundles (`OffloadBundle.short_host`). A compressed bundle is compressed again if the required runtimes
-    don't read it. If ``storage`` checks, it is also compressed again to remove an inner magic number, if that works in
-    the same place. If ``storage`` recompresses, it is compressed again if that makes it smaller. Raises
-    `DeviceCodeError` if the bundle is damaged, is ambiguous, or outgrows its place.
+    Without an ``edit``, a plain bundle is compressed with the same content, except host entries that later readers
+    refuse in compressed bundles (`OffloadBundle.short_host`). A compressed bundle is compressed again in three cases:
+    if the required runtimes don't read it; to remove an inner magic number, if ``storage`` checks and the result fits;
+    and to save space, if ``storage`` recompresses. Raises `DeviceCodeError` if the bundle is damaged, is ambiguous, or
+    doesn't fit.
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
     if raw is None and not _is_stored_well(slot.bundle, storage):
@@ -121,7 +121,7 @@ def _without_inner_magic(view: Data, slot: BundleSlot, storage: Storage) -> Bund
 
 
 def _recompressed(view: Data, slot: BundleSlot, storage: Storage) -> BundleChange | None:
-    """Return the change that recompresses a compressed bundle, or `None` if it wouldn't become smaller."""
+    """Return the change that recompresses a compressed bundle, or `None` if it wouldn't make the bundle smaller."""
     bundle = slot.bundle
     if bundle.compressed is None:
         return None
@@ -138,8 +138,8 @@ def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> l
         raise DeviceCodeError(
             bundle.place,
             f"the entry {repeated[0]!r} occurs more than once",
-            expected="each entry once",
-            remedy="Build the file again, because readers differ in which of these entries they use.",
+            expected="each entry only once",
+            remedy="Rebuild the file, because readers differ in which of these entries they use.",
         )
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     edited = edit(parts, place=bundle.place)
@@ -177,12 +177,12 @@ def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
 
 
 def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: CodePlace) -> tuple[Data, ...] | None:
-    """Return, as buffers, the code object that ``edit`` adds to replace ``data``, or `None` if it adds nothing.
+    """Return, as buffers, the code object that ``edit`` adds to replace ``data``, or `None` if it adds no code object.
 
-    Raises `DeviceCodeError` if the edit removes ``data`` or adds more than one, and for code for an unknown processor.
+    Raises `DeviceCodeError` for an unknown processor, and if the edit removes ``data`` or adds several code objects.
     """
     if code.target is None:
-        found = f"a code object whose flags {code.flags:#x} name no processor"
+        found = f"a code object whose flags {code.flags:#x} don't name a processor"
         raise DeviceCodeError(place, found, expected="a code object for a processor that compilers know")
     old = BundlePart(f"{CODE_ENTRY}{code.target}", (data,))
     edited = edit((old,), place=place)
@@ -210,11 +210,11 @@ def iter_changes(
     executor: Executor | None = None,
     jobs: int = 1,
 ) -> Iterator[BundleChange]:
-    """Yield the changes of the whole file ``data``, in ascending order, as they become available.
+    """Yield the changes to the whole file ``data``, in ascending order, as they become available.
 
-    The ``executor`` works on ``jobs`` bundles at a time. Memory holds at most one more bundle, and at most
-    ``storage.limit`` bytes of decompressed code. For bundles that stay plain, it holds only the headers. Raises
-    `DeviceCodeError` as `edit_bundle` does.
+    The ``executor`` processes ``jobs`` bundles at a time. Memory holds at most one more bundle, and at most
+    ``storage.limit`` bytes of decompressed code. For bundles that stay plain, memory holds only the headers. Raises the
+    same errors as `edit_bundle`.
     """
     work = partial(edit_bundle, code.view(data), edit=edit, storage=storage)
     for change in map(work, slots) if executor is None else _in_window(executor, work, slots, jobs, storage.limit):
@@ -229,7 +229,7 @@ def _in_window(
     jobs: int,
     limit: int,
 ) -> Iterator[BundleChange | None]:
-    """Work like ``executor.map``, but submit no more than ``jobs`` slots and ``limit`` bytes to decompress."""
+    """Work like ``executor.map``, but submit at most ``jobs`` slots and ``limit`` bytes to decompress at a time."""
     waiting: deque[tuple[int, Future[BundleChange | None]]] = deque()
     for slot in slots:
         size = slot.bundle.raw_size if slot.bundle.compressed else 0
@@ -243,7 +243,7 @@ def _in_window(
 def patched_size(data: Data, code: DeviceCode, slots: Sequence[BundleSlot], last: BundleChange | None) -> int:
     """Return the size of the file after its ``last`` change.
 
-    A file of only bundles then ends with its last bundle, because many readers refuse bytes after it.
+    A file that contains only bundles then ends with its last bundle, because many readers refuse bytes after it.
     """
     if code.fat_binary or last is None:
         return len(data)
@@ -260,11 +260,11 @@ def device_patch(
     trim: bool = False,
     executor: Executor | None = None,
 ) -> FilePatch | None:
-    """Return all changes of the file ``data`` at once, or `None` if it has no bundles or no changes.
+    """Return all changes to the file ``data`` at once, or `None` if it has no bundles or no changes.
 
     With ``trim``, freed space is removed if possible. The patch holds the new bundles in memory: with compression,
-    about a tenth of the device code. To hold one bundle at a time, use `iter_changes`. Raises `InputError` as
-    `read_device_code` and `edit_bundle` do, and `SignedFileError` if a signature would become invalid.
+    about a tenth of the device code. To hold one bundle at a time, use `iter_changes`. Raises the same errors as
+    `read_device_code` and `edit_bundle`, and `SignedFileError` if a signature would become invalid.
     """
     code = read_device_code(data, name=name)
     if code is None:
@@ -286,19 +286,19 @@ def device_patch(
 
 
 class UnlinkedCodeError(InputError):
-    """Device code that isn't linked into code objects yet, so there are no bundles to edit."""
+    """An error for device code that isn't linked into code objects yet, so that there are no bundles to edit."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
             name,
             "device code that isn't linked yet",
             expected="bundles, as in shared libraries, programs, and objects compiled without -fgpu-rdc",
-            remedy="Compile the file with --offload-arch for the targets, or link it and edit the result.",
+            remedy="Compile the file with --offload-arch for the targets, or link the file and edit the result.",
         )
 
 
 class BundlePlaces(msgspec.Struct, frozen=True):
-    """The bundles in ``data``: a file, or an archive member at the offset ``base``."""
+    """The bundles in ``data``, which is a file, or an archive member at the offset ``base``."""
 
     base: int
     data: Data
@@ -306,7 +306,7 @@ class BundlePlaces(msgspec.Struct, frozen=True):
     slots: tuple[BundleSlot, ...]
 
     def replacements(self, change: BundleChange) -> Iterator[Replacement]:
-        """Yield the replacements of a change, with offsets in the file."""
+        """Yield a change's replacements, with offsets in the file."""
         for new in change.replacements:
             yield Replacement(new.start + self.base, new.stop + self.base, new.data)
 
@@ -316,9 +316,10 @@ class BundlePlaces(msgspec.Struct, frozen=True):
 
 
 def list_places(data: Data, *, name: str) -> tuple[BundlePlaces, ...]:
-    """Return all bundles of the file ``name``; empty for code objects and for files without device code.
+    """Return all bundles of the file ``name``, or an empty tuple for code objects and files without device code.
 
-    Raises `UnlinkedCodeError` if some code is in images of object files, and `InputError` as `read_device_code` does.
+    Raises `UnlinkedCodeError` if some code is in images of object files. Also raises the same errors as
+    `read_device_code`.
     """
     if not is_ar_archive(data):
         return _places(data, 0, name)
@@ -343,7 +344,10 @@ def _member_places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]
     places = _places(data, base, name)
     if any(place.code.fat_binary is None for place in places):
         raise InputError(
-            name, "a file of bundles in an archive", expected="object files", remedy="Remove it from the archive first."
+            name,
+            "a bundle file in an archive",
+            expected="object files",
+            remedy="Remove the member from the archive first.",
         )
     return places
 
@@ -351,7 +355,7 @@ def _member_places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]
 def any_variant_runs(code: TargetId, wanted: TargetId) -> bool:
     """Return whether any GPU that matches ``wanted`` runs ``code``.
 
-    So ``gfx90a`` includes all of its variants, and ``gfx90a:xnack+`` also runs code that leaves xnack open.
+    So ``gfx90a`` matches all of its variants, and ``gfx90a:xnack+`` also runs code that doesn't set xnack.
     """
     agent = TargetId(wanted.processor, **(code.features | wanted.features))
     return fit(code, agent) is not Fit.NONE
@@ -363,11 +367,11 @@ def is_any_kept(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
 
 
 def needed_code(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> frozenset[TargetId]:
-    """Return the targets in ``codes``, the targets of one bundle, that GPUs of ``keep`` need.
+    """Return the targets in ``codes``, the targets of one bundle, that the GPUs in ``keep`` need.
 
-    These are the targets of their own processors. Code for a generic processor, and SPIR-V, stays as long as a GPU that
-    it serves lacks its own code in some feature setting. If a generic processor is in ``keep``, its own code stays, not
-    the code for its members.
+    The result includes all targets of these GPUs' own processors. Code for a generic processor, and SPIR-V, stays as
+    long as a GPU that it serves lacks its own code in some feature setting. If a generic processor is in ``keep``, its
+    own code stays, not the code for its members.
     """
     offered = frozenset(codes)
     return frozenset(code for code in offered if any(_needs(wanted, code, offered) for wanted in keep))
@@ -381,17 +385,17 @@ def _needs(wanted: TargetId, code: TargetId, offered: frozenset[TargetId]) -> bo
 
 
 class Prune(msgspec.Struct, frozen=True):
-    """Keeps the host entries and the code that GPUs of ``keep`` need, and removes entries without code.
+    """Keeps the host entries and the code that the GPUs in ``keep`` need, and removes entries without code.
 
-    Raises `DeviceCodeError` if no device code would be left, unless ``allow_empty``. An older runtime that finds a
-    bundle without code for a GPU rejects every GPU of the machine.
+    Raises `DeviceCodeError` if no device code would be left, unless ``allow_empty``. If an older runtime finds a bundle
+    without code for one GPU, it rejects every GPU in the machine.
     """
 
     keep: tuple[TargetId, ...]
     allow_empty: bool = False
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
-        """Return the entries that stay."""
+        """Return the entries to keep."""
         targets = [part.target for part in parts]
         needed = needed_code((t for t, part in zip(targets, parts, strict=True) if t and part.size), self.keep)
         kept = tuple(
@@ -407,14 +411,15 @@ class Prune(msgspec.Struct, frozen=True):
         return kept
 
     def needed(self, units: Iterable[Iterable[TargetId]]) -> frozenset[TargetId]:
-        """Return the targets of an archive whose code stays, given the targets of its units.
+        """Return the targets whose code stays in an archive; ``units`` gives the targets of each unit.
 
-        A target that one unit needs stays for all units: if an archive lists a target, runtimes expect every unit.
+        If one unit needs a target, the target stays for all units: if an archive lists a target, runtimes expect code
+        for it in every unit.
         """
         return frozenset(target for targets in units for target in needed_code(targets, self.keep))
 
     def nothing_left(self, targets: Iterable[TargetId], place: CodePlace) -> DeviceCodeError:
-        """Return the error for a file with code for ``targets``, but for no target to keep."""
+        """Return the error for a file that has code for ``targets``, but not for any target to keep."""
         offered = ", ".join(map(str, sorted(targets, key=id_sort_key)))
         return DeviceCodeError(
             place,

@@ -1,4 +1,4 @@
-"""Edits the device code of one file into another file, and reports the changes."""
+"""Edits one file's device code, writes the result to another file, and reports the changes."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ _SUFFIXES: Final = frozenset({".dll", ".exe", ".pyd"})
 
 
 def require_sound_image(data: Data, *, name: str) -> None:
-    """Raise `PeError` for a damaged DLL or program, as every inspection with `read_pe` does.
+    """Raise `PeError` for a damaged DLL or program, as every inspection with `read_pe` would.
 
-    The check applies to PE files by their headers, and to files that begin and are named like PE files. Other files may
-    also begin with ``MZ``. The check skips 32-bit files, which have no device code.
+    The check covers files that have PE headers, and files that begin and are named like PE files. Other files may also
+    begin with ``MZ``. The check skips 32-bit files, which have no device code.
     """
     bits = bits_of_pe(data)
     if bits == 64 or (bits is None and is_pe(data) and PurePath(name).suffix.lower() in _SUFFIXES):
@@ -81,14 +81,14 @@ def is_signed_image(data: Data, *, name: str) -> bool:
 
 
 def signed_warning(error: SignedFileError) -> str:
-    """Return the warning about a signed file that stays unchanged among other files."""
-    return f"{error.source}: {error.found}, so its device code stays as it is. {error.remedy}"
+    """Return the warning about a signed file that stays unchanged when other files are edited."""
+    return f"{error.source}: {error.found}, so its device code doesn't change. {error.remedy}"
 
 
 class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of a file: its bundles, the number of changed bundles, and their old and new size in bytes.
+    """The changes to a file: its bundles, the number of changed bundles, and their old and new sizes in bytes.
 
-    A standalone code object isn't a bundle, but it counts as changed.
+    A standalone code object isn't a bundle, but counts as changed.
     """
 
     path: str
@@ -97,21 +97,21 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     size_before: int
     size_after: int
     versions: tuple[int, ...] = ()
-    """The header versions of all compressed bundles in the result, changed or not."""
+    """The header versions of all compressed bundles in the result, whether changed or not."""
     warnings: tuple[str, ...] = ()
-    """Doubts about the result."""
+    """Warnings about the result."""
     faults: tuple[str, ...] = ()
-    """Faults in packaged runtimes that may load the result; they affect compressed bundles, even valid ones."""
+    """Faults in packaged runtimes that may load the result. They affect compressed bundles, even valid ones."""
     hosts_spelled: int = 0
-    """The number of compressed bundles whose host entries got a spelling that later readers accept."""
+    """The number of compressed bundles whose host entries were respelled so that later readers accept them."""
     is_archive: bool = False
-    """Whether the file is a kpack archive, whose code objects are counted instead of bundles."""
+    """Whether the file is a kpack archive. If so, its code objects are counted instead of bundles."""
     trimmed: int = 0
-    """The number of bytes by which the file became smaller; 0 without trimming."""
+    """The number of bytes that trimming removed from the file, or 0 without trimming."""
 
 
 class RewriteOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The work on the device code of files: the edit (`None` to only compress), and how bundles are stored."""
+    """Settings for rewriting device code: the edit (`None` to only compress), and how to store bundles."""
 
     edit: BundleEdit | None
     storage: Storage
@@ -123,16 +123,16 @@ class RewriteOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KpackRewrite:
-    """The rewriting of the archive ``name``, whose bytes are ``data``.
+    """Rewrites the archive ``name``, whose bytes are ``data``.
 
     An archive has no free space, so trimming does nothing. The constructor raises `InputError` for a damaged archive,
-    if nothing would be left, and for any order except to compress or prune the archive.
+    if no code would be left, and for any order except compressing or pruning the archive.
     """
 
     def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
         edit = order.edit
         if not (order.storage.compress if edit is None else isinstance(edit, Prune)):
-            expected = "bundles, because this edit applies only to them"
+            expected = "bundles, because this edit applies only to bundles"
             remedy = "To change a standalone archive, use device compress, prune, or retarget."
             raise DeviceCodeError(CodePlace(name), "a kpack archive", expected=expected, remedy=remedy)
         self._data, self._order = data, order
@@ -140,7 +140,7 @@ class KpackRewrite:
         self._archive = _pruned(self._whole, edit) if isinstance(edit, Prune) else self._whole
 
     def write(self, file: IO[bytes]) -> RewriteReport:
-        """Write the new archive, and return a report; code objects with an unchanged storage format keep their bytes.
+        """Write the new archive and return a report; code objects whose storage format doesn't change keep their bytes.
 
         Raises `InputError` for damaged code objects, and `OSError` if writing fails.
         """
@@ -171,7 +171,7 @@ class KpackRewrite:
         rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers refuse"
         level, storage = LEVELS[-1], self._order.storage
         is_lower = storage.compress and storage.archive_level is not None and storage.archive_level > level
-        lower = f"compressed with level {level}, the highest for kpack archives, instead of {storage.archive_level}"
+        lower = f"compressed at level {level}, the highest for kpack archives, instead of {storage.archive_level}"
         remarks = (rest if whole.trailing else "", unnamed, lower if is_lower else "")
         return RewriteReport(
             path=whole.name,
@@ -185,7 +185,7 @@ class KpackRewrite:
 
 
 def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
-    """Return the part of an archive that the GPUs to keep need; raise `DeviceCodeError` if nothing is left."""
+    """Return the part of an archive that the GPUs to keep need; raise `DeviceCodeError` if no code is left."""
     targets = {text: parse_target_id(text, source=archive.name) for text in {e.target for e in archive.entries}}
     units: dict[str, list[TargetId]] = defaultdict(list)
     for entry in archive.entries:
@@ -197,15 +197,15 @@ def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
 
 
 def holds_places(data: Data) -> bool:
-    """Return whether a file is a binary that contains bundles, and not a file of bundles or a code archive."""
+    """Return whether a file is a binary that contains bundles, and not a bundle file or a code archive."""
     return is_elf(data) or is_pe(data) or is_ar_archive(data)
 
 
 class FileRewrite:
-    """The rewriting of the file ``name``, whose bytes are ``data``.
+    """Rewrites the file ``name``, whose bytes are ``data``.
 
-    The constructor raises `InputError` if there is nothing to edit. Before it edits any bundle, it also raises as
-    `require_sound_image`, `list_places`, and `require_trimmable` do.
+    The constructor raises `InputError` if there is nothing to edit. Before it edits any bundle, it also raises the same
+    errors as `require_sound_image`, `list_places`, and `require_trimmable`.
     """
 
     def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
@@ -231,13 +231,13 @@ class FileRewrite:
                 paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
                 found = f"is a split library, whose code is in {', '.join(paths)}"
                 remedy = "Specify such an archive, or the folder that contains all of them."
-            raise InputError(name, found, expected="a fat binary or a file of bundles", remedy=remedy)
+            raise InputError(name, found, expected="a fat binary or a bundle file", remedy=remedy)
 
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
-        """Write the edited file and return a report; if bundles move, they are kept in an unnamed file meanwhile.
+        """Write the edited file and return a report; an unnamed temporary file holds bundles that move.
 
         Raises `SignedFileError` if a signature would become invalid, even if the code doesn't fit: more room wouldn't
-        help. Raises `InputError` as `edit_bundle`, `edit_code_object`, and `plan_trim` do, and `OSError` if writing
+        help. Raises the same errors as `edit_bundle`, `edit_code_object`, and `plan_trim`, and `OSError` if writing
         fails.
         """
         if self._kpack is not None:
@@ -262,7 +262,7 @@ class FileRewrite:
             finally:
                 order.progress.end()
         warnings = _warnings(self._name, runtime, tally.written_versions, is_dll=is_pe64(data))
-        # The faults of packages of the release, or of the runtime, or of any release if neither is known.
+        # The faults of the release's packages, of the runtime's packages, or of all packages if neither is known.
         faults = find_faults(runtime.first, runtime.last) if runtime else find_faults(order.storage.rocm)
         return tally.report(trimmed, warnings, tuple(map(str, faults)))
 
@@ -278,7 +278,7 @@ class FileRewrite:
         return RewriteReport(path=self._name, bundles=0, changed=changed, size_before=size, size_after=size)
 
     def _write_in_place(self, file: IO[bytes], tally: _Tally, edited: Editing) -> int:
-        """Write each change when it is ready; return 0, because nothing is trimmed."""
+        """Write each change when it is ready; return 0, because no space is trimmed."""
         changes = ((place, tally.count(place, edited(place.data, place.code, place.slots))) for place in self._places)
         replacements = (new for place, made in changes for change in made for new in place.replacements(change))
         if is_pe64(self._data):
@@ -290,7 +290,7 @@ class FileRewrite:
         return 0
 
     def _write_trimmed(self, file: IO[bytes], tally: _Tally, edited: Editing, spool_folder: Path | None) -> int:
-        """Write the file without the pages that its bundles no longer need; return their size in bytes."""
+        """Write the file without the pages that its bundles no longer need; return the size of these pages in bytes."""
         owners: list[int] = []
 
         def counted() -> Iterator[BundleChange]:
@@ -322,7 +322,7 @@ def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], 
 
 
 class _Tally:
-    """Counts the changes of a file's bundles as they pass through."""
+    """Counts the changes to a file's bundles as they pass through."""
 
     def __init__(self, source: str, places: Sequence[BundlePlaces], progress: Progress, *, looks_within: bool) -> None:
         self.source, self.places, self.progress = source, places, progress
@@ -343,7 +343,7 @@ class _Tally:
         progress.begin(f"rewriting {PurePath(source).name}", self.size_before)
 
     def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
-        """Yield the changes of the bundles in ``place`` after counting them."""
+        """Count and yield the changes to the bundles in ``place``."""
         for change in changes:
             self.seen += change.bundle.size
             self.progress.advance(change.bundle.size)
@@ -360,7 +360,7 @@ class _Tally:
             yield change
 
     def finish(self) -> None:
-        """Report the progress for unchanged bundles."""
+        """Report progress for unchanged bundles."""
         self.progress.advance(self.size_before - self.seen)
 
     def report(self, trimmed: int, warnings: tuple[str, ...], faults: tuple[str, ...]) -> RewriteReport:
@@ -395,11 +395,11 @@ def rewrite_device_code(
 ) -> RewriteReport:
     """Write ``source`` to ``output``, with each bundle edited and stored according to ``storage``.
 
-    The output gets its name only when it is complete; if the name is a symlink, the target of the symlink is replaced.
-    Freed space becomes a hole; with ``trim``, which works only for shared libraries, it is removed. Memory holds at
-    most ``jobs`` bundles plus one, and at most ``storage.limit`` bytes of decompressed code, but almost nothing of
-    bundles that stay plain. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing
-    to edit, and as `FileRewrite` does. Raises `WorkError` if writing fails.
+    The output gets its name only when it is complete; if the name is a symlink, the symlink's target is replaced. Freed
+    space becomes a hole; with ``trim``, which works only for shared libraries, it is removed. Memory holds at most
+    ``jobs`` bundles plus one, at most ``storage.limit`` bytes of decompressed code, and almost nothing of bundles that
+    stay plain. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing to edit, and
+    the same errors as `FileRewrite`. Raises `WorkError` if writing fails.
     """
     output = Path(os.path.realpath(output))
     order = RewriteOrder(edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)

@@ -1,4 +1,4 @@
-"""Edits the device code in a tree of files: decides the action for each file, and copies the others."""
+"""Edits the device code in a file tree: decides on an action for each file, and copies files that aren't edited."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ def list_tree(folder: Path) -> list[Path]:
 def require_regular(path: Path) -> None:
     """Raise `InputError` for a path that is neither a file nor a folder: reading a pipe or device might never end."""
     if not path.is_file():
-        raise InputError(path, "isn't a regular file", expected="only files, folders and links", remedy="Remove it.")
+        raise InputError(path, "isn't a regular file", expected="only files, folders, and links", remedy="Remove it.")
 
 
 def copy_file(path: Path, made: Path) -> None:
-    """Copy a file with its times, and with its permissions as far as they are safe."""
+    """Copy a file with its timestamps, and with those of its permissions that are safe."""
     with open_unchanged(path) as file, made.open("xb") as copy:
         shutil.copyfileobj(file, copy)
     copy_status(path, made)
 
 
 def copy_status(path: Path, made: Path) -> None:
-    """Set the times of a file or folder from another, and the permissions as far as they are safe."""
+    """Copy the timestamps of a file or folder to another, and those permissions that are safe."""
     shutil.copystat(path, made)
     made.chmod(safe_mode(path.stat().st_mode))
 
@@ -82,11 +82,11 @@ logger = logging.getLogger(__name__)
 
 
 class EditableCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of a file's device code that decide the action for the file."""
+    """The properties of a file's device code that determine the action for the file."""
 
     targets: tuple[TargetId, ...] = ()
     is_code_alone: bool = False
-    """Whether the file is only a code object or bundles."""
+    """Whether the file contains only a code object or bundles."""
     has_bundles: bool = False
     """Whether there are editable bundles."""
     is_archive: bool = False
@@ -94,7 +94,7 @@ class EditableCode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PruneAction(enum.Enum):
-    """The action for a file or symlink of the tree."""
+    """The action for a file or symlink in the tree."""
 
     DROPPED = "dropped"
     EDITED = "edited"
@@ -116,7 +116,7 @@ def read_file_code(data: Data, name: str) -> EditableCode:
 
 
 def file_targets(data: Data, name: str) -> tuple[TargetId, ...]:
-    """Return every target that the file ``name`` has code for, or that a kpack archive lists.
+    """Return every target that the file ``name`` has code for or, for a kpack archive, that the archive lists.
 
     Raises `InputError` for damaged files.
     """
@@ -129,19 +129,19 @@ def _has_bundles(data: Data, name: str) -> bool:
     try:
         return bool(list_places(data, name=name))
     except UnlinkedCodeError as e:
-        logger.warning("%s: %s, which stays as it is", e.source, e.found)
+        logger.warning("%s: %s, which doesn't change", e.source, e.found)
         return False
 
 
 def link_action(place: PurePath, keep: Sequence[TargetId]) -> PruneAction:
-    """Return the action for a symlink at ``place`` in the tree, by its name."""
+    """Return the action for a symlink at ``place`` in the tree, based on its name."""
     return (
         PruneAction.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else PruneAction.COPIED
     )
 
 
 def file_action(place: PurePath, code: EditableCode, keep: Sequence[TargetId]) -> PruneAction:
-    """Return the action for a file at ``place`` in the tree, by its device code or, if more specific, its name."""
+    """Return the action for a file at ``place`` in the tree, based on its device code or its name if more specific."""
     if code.targets:
         is_device_code = code.is_code_alone or code.is_archive
         is_for_others = (is_device_code or _is_named_for_others(place, keep)) and not is_any_kept(code.targets, keep)
@@ -161,8 +161,8 @@ def _is_named_for_others(place: PurePath, keep: Sequence[TargetId]) -> bool:
 def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
     """Yield an error for each split library in a folder or wheel in which ``edit`` would leave a unit without code.
 
-    The error is the same as for a fat library. Code in archives elsewhere doesn't count, because it stays unchanged.
-    Unreadable files are left to the edit itself.
+    The error is the same as for a fat library. Code in archives elsewhere doesn't count, because the edit doesn't
+    change that code. Unreadable files aren't reported, because the edit itself reports them.
     """
     binaries = list(find_binaries(path))
     if edit.allow_empty or not any(isinstance(found, Binary) and is_named_archive(found) for found in binaries):
@@ -174,7 +174,7 @@ def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
 
 
 def _find_emptied(data: Data, found: Binary, *, archives: GivenArchives, edit: Prune) -> tuple[InputError, ...]:
-    """Return the error of a library, if any: the error of the first unit without code."""
+    """Return the error for the first of a library's units without code, or an empty tuple if all units have code."""
     if is_named_archive(found):
         return ()
     with open_kpack_code(data, name=found.name, folder=None, beside=archives.beside(found)) as kpack:
@@ -190,27 +190,29 @@ def _emptied(unit: CodeUnit, name: str, edit: Prune) -> InputError | None:
 
 
 def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[InputError]:
-    """Yield an error for each wheel with device code, or with kernel files for targets that aren't in ``keep``.
+    """Yield an error for each wheel that has device code, or kernel files for targets that aren't in ``keep``.
 
-    Unreadable wheels are also errors. Other wheels can be copied unchanged.
+    Also yields an error for each unreadable wheel. Other wheels can be copied unchanged.
     """
     for path in paths:
         if path.suffix != ".whl" or path.is_symlink() or not path.is_file():
             continue
         with path.open("rb") as file:
             begins_like_a_wheel = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
-        if not begins_like_a_wheel:  # the end of a damaged wheel may be missing
+        if not begins_like_a_wheel:  # a damaged wheel may have no end
             continue
         try:
             if any(_is_pruned(member, keep) for member in read_directory(path)):
                 remedy = "Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
-                yield InputError(path, "a wheel with device code in a folder", expected="unpacked files", remedy=remedy)
+                yield InputError(
+                    path, "a wheel with device code, in a folder", expected="unpacked files", remedy=remedy
+                )
         except InputError as e:
             yield e
 
 
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
-    """Return whether a member has device code to inspect, or its name is for other targets."""
+    """Return whether a member may have device code, or is named for other targets."""
     if not is_binary(member_head(member)):
         return file_action(PurePosixPath(member.name), EditableCode(), keep) is PruneAction.DROPPED
     with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
@@ -224,11 +226,11 @@ class TreeEdit(msgspec.Struct, frozen=True, kw_only=True):
     edited: tuple[RewriteReport, ...]
     copied: int
     warnings: tuple[str, ...] = ()
-    """The files whose code stays unchanged."""
+    """Warnings about files whose code wasn't edited."""
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """The values that are the same for all files of a tree: places, edit, and options."""
+    """The settings for all files in a tree: folders, edit, and options."""
 
     source: Path
     made: Path
@@ -239,7 +241,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress
 
     def rewrite(self, path: Path, made: Path) -> RewriteReport:
-        """Rewrite a file; if it can't be trimmed, edit it in place and add a warning."""
+        """Rewrite a file. If the file can't be trimmed, edit it in place and add a warning."""
         rewrite = partial(
             rewrite_device_code, path, made, self.edit, self.storage, jobs=self.jobs, progress=self.progress
         )
@@ -266,18 +268,23 @@ def edit_tree(
 ) -> TreeEdit:
     """Copy the folder ``source`` to ``output``, without code for targets that ``edit`` doesn't keep.
 
-    The copy omits three kinds of paths. First, code objects, and files of only bundles, that are only for other
-    targets. Second, files of kernel libraries (`is_kernel_file`) and of device code whose names are only for other
-    targets. Third, links whose target is omitted. Unlinked code stays, with a warning in the log. Signed DLLs and
-    programs stay, with a warning in the result.
+    The copy omits three kinds of paths:
 
-    Without an edit, nothing is omitted, bundles and kpack archives are compressed, and wheels stay unchanged. With
+    * code objects and bundle files that are only for other targets
+    * files of kernel libraries (`is_kernel_file`) and of device code whose names are only for other targets
+    * links whose target is omitted
+
+    Unlinked code isn't edited, and a warning is logged. Signed DLLs and programs aren't edited, and the result has a
+    warning.
+
+    Without an edit, nothing is omitted, bundles and kpack archives are compressed, and wheels don't change. With
     ``trim``, freed space is removed from binaries; binaries that can't be trimmed are edited in place, with a warning.
     ``output`` must be new or empty, and not in ``source``. It appears when it is complete.
 
-    Raises `InputError` as `rewrite_device_code` does, for unreadable paths, and for split libraries that would have no
-    code left, unless the edit allows this. Raises `ProblemsError` for several damaged files, for wheels with device
-    code to remove (`refuse_wheels`), and for folders that can't be listed. Raises `WorkError` if writing fails.
+    Raises the same errors as `rewrite_device_code`. Also raises `InputError` for unreadable paths, and for split
+    libraries that would have no code left, unless the edit allows this. Raises `ProblemsError` for several damaged
+    files, for wheels with device code to remove (`refuse_wheels`), and for folders that can't be listed. Raises
+    `WorkError` if writing fails.
     """
     with new_folder(output, source) as made:
         job = _Job(source=source, made=made, edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)
@@ -313,7 +320,7 @@ def _edit(job: _Job) -> TreeEdit:
 
 
 def _edit_path(job: _Job, place: Path) -> PruneAction | RewriteReport | SignedFileError | None:
-    """Copy or edit one path. Return the action, `None` for a folder, or for a signed file the reason for copying it."""
+    """Copy or edit one path. Return the action, `None` for a folder, or why a signed file was copied unchanged."""
     path, made = job.source / place, job.made / place
     if path.is_symlink():
         action = link_action(place, job.edit.keep) if job.edit else PruneAction.COPIED
@@ -341,7 +348,7 @@ def _edit_path(job: _Job, place: Path) -> PruneAction | RewriteReport | SignedFi
 
 
 def _drop_dangling_links(job: _Job) -> Iterator[str]:
-    """Remove the links whose targets are omitted; yield their paths in the tree."""
+    """Remove the links whose targets are omitted; yield the links' paths in the tree."""
     for path in sorted(job.made.rglob("*")):
         place = path.relative_to(job.made)
         if path.is_symlink() and not path.exists() and (job.source / place).exists():

@@ -1,4 +1,4 @@
-"""Edits the device code of a wheel into another wheel, and copies unchanged members as they are."""
+"""Edits a wheel's device code, writes the result to another wheel, and copies other members unchanged."""
 
 from __future__ import annotations
 
@@ -66,14 +66,17 @@ class WheelTargets(msgspec.Struct, frozen=True):
             offered = ", ".join(map(str, sorted(self.before, key=id_sort_key)))
             expected = f"code for one of {', '.join(map(str, keep))}"
             raise InputError(
-                wheel, "has no code for any target to keep", expected=expected, remedy=f"It has code for {offered}."
+                wheel,
+                "has no code for any target to keep",
+                expected=expected,
+                remedy=f"The wheel has code for {offered}.",
             )
 
     def redeclare(self, declaration: bytes, keep: Sequence[TargetId] | None, *, source: str) -> bytes:
-        """Return the wheel's declaration, updated with the removed and added targets, or unchanged if there are none.
+        """Return the wheel's declaration, updated if targets were removed or added, or unchanged otherwise.
 
-        Targets without code in any file are omitted if they aren't to be kept. An older record of how the package fits
-        other packages is removed. Raises `InputError` for a malformed declaration.
+        A target that no file has code for is omitted, unless it is one of the targets to keep. An older record of how
+        the package fits other packages is removed. Raises `InputError` for a malformed declaration.
         """
         old = set(decode_declaration(declaration, source=source).targets)
         kept = {target for target in old if target in self.before or keep is None or is_any_kept([target], keep)}
@@ -82,9 +85,9 @@ class WheelTargets(msgspec.Struct, frozen=True):
 
 
 def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember], keep: Sequence[TargetId]) -> None:
-    """Raise `InputError` for a GPU wheel variant if the code for the targets to ``keep`` doesn't serve all of its GPUs.
+    """Raise `InputError` if the code for the targets to ``keep`` doesn't serve all GPUs that a wheel variant promises.
 
-    Raises as `read_wheel_text` does too, because installers would select the wheel by a false promise.
+    Installers would select the wheel based on a false promise. Also raises the same errors as `read_wheel_text`.
     """
     member = members.get(f"{dist_info}/{load_draft().names.in_wheel}")
     data = read_member(member) if member is not None else None
@@ -96,7 +99,7 @@ def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember],
     lost = [value for value in values if not any(serves(str(target), [TargetId(value)]) for target in keep)]
     if lost:
         found = f"is the wheel variant for {', '.join(values)}, and would lose its code for {', '.join(lost)}"
-        raise InputError(wheel, found, remedy="Keep these targets too, or prune the plain wheel.")
+        raise InputError(wheel, found, remedy="Keep these targets too, or prune the wheel without a variant.")
 
 
 _METADATA = ("METADATA", "WHEEL")
@@ -113,16 +116,18 @@ class WheelRewriteReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: SourceDate) -> WheelRewriteReport:
-    """Write the wheel ``source`` to ``output`` with the bundles of its files edited, and with a correct RECORD.
+    """Write the wheel ``source`` to ``output``, with its files' bundles edited and a correct RECORD.
 
     The rules for members are the same as in a folder (`file_action`): pruning omits files for other targets. Standalone
-    code objects stay unchanged; unlinked code also stays, with a warning. With ``order.trim``, libraries that can't be
-    trimmed are edited in place, with a warning. Signatures of RECORD, which are no longer valid, are omitted.
-    Permissions stay as far as they are safe (`safe_mode`). The declared targets (``rocm_targets.json``) become those of
-    the edited code. Raises `InputError` as `refuse_outside` and `check_promise` do, and if no file has device code.
-    Unless allowed, pruning must leave some code, also in split libraries of the wheel; otherwise `InputError` is
-    raised. Raises `ProblemsError` with every file that can't be edited, and `WorkError` if writing fails. After an
-    error, there is no wheel.
+    code objects don't change. Unlinked code doesn't change either, and a warning is logged. With ``order.trim``,
+    libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which are no longer
+    valid, are omitted. Only safe permissions are kept (`safe_mode`). The declared targets (``rocm_targets.json``)
+    become those of the edited code.
+
+    Raises the same errors as `refuse_outside` and `check_promise`. Raises `InputError` if no file has device code. Also
+    raises it if pruning would remove all code from the wheel, or from one of its split libraries, unless the edit
+    allows this. Raises `ProblemsError` with every file that can't be edited, and `WorkError` if writing fails. After an
+    error, there is no output wheel.
     """
     members = read_directory(source)
     refuse_outside(str(source), members)
@@ -147,7 +152,7 @@ class _Job:
     def __init__(self, source: Path, dist_info: str, order: RewriteOrder, packer: WheelPacker) -> None:
         self.source, self.dist_info, self.packer = source, dist_info, packer
         self.keep: Sequence[TargetId] | None = order.edit.keep if isinstance(order.edit, Prune) else None
-        # The packer reports the progress.
+        # The packer reports progress.
         self.order = msgspec.structs.replace(order, progress=SILENT)
         self.dropped: list[str] = []
         self.edited: list[RewriteReport] = []
@@ -158,7 +163,7 @@ class _Job:
         self.is_host = False
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
-        """Copy or edit every member, then write the metadata; raise the collected problems."""
+        """Copy or edit every member, and then write the metadata; raise the collected problems."""
         # Process everything except the metadata, which is rewritten.
         named = (f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, SBOM_NAME))
         own = {*named, *unhashed_paths(self.dist_info)}
@@ -179,7 +184,7 @@ class _Job:
             raise_all(str(self.source), list(find_emptied_libraries(self.source, self.order.edit)))
         signatures = signature_paths(self.dist_info)
         signing = [member.source for member in members if member.name in signatures]
-        self.warnings += [f"{source}: left out, because it signs the RECORD of the old wheel" for source in signing]
+        self.warnings += [f"{source}: left out, because it signs the old wheel's RECORD" for source in signing]
         wheel.close(self._metadata(members))
         return WheelRewriteReport(
             path=str(self.source),
@@ -213,7 +218,7 @@ class _Job:
             return file_action(place, code, self.keep)
         if self.order.edit is None:
             return PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
-        # Under the name of one target, libraries don't look for code for another target.
+        # In a file that is named for one target, libraries don't look for code for another target.
         is_named = bool(processors_of_name(place.as_posix()))
         return PruneAction.EDITED if code.has_bundles and not is_named else PruneAction.COPIED
 
@@ -227,7 +232,7 @@ class _Job:
     def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
         """Copy a member with edited bundles, or a signed member unchanged.
 
-        Returns the targets that it then has code for.
+        Returns the targets that the copied member has code for.
         """
         try:
             return self._edit_unsigned(member, wheel, data)
@@ -246,7 +251,7 @@ class _Job:
             self.warnings += [warning] if warning else []
             if not self.problems:
                 wheel.add(member.name, safe_mode(member.mode), content)
-            # The edited file disappears with the block. One at a time keeps the required space small.
+            # The edited file disappears after the block. Editing one file at a time keeps the required space small.
             self.packer.drain()
             with content.source.view() as new:
                 return file_targets(new, member.source)
@@ -268,7 +273,7 @@ class _Job:
 
 @contextmanager
 def _edited(data: Data, member: ZipMember, order: RewriteOrder) -> Iterator[tuple[FileContent, RewriteReport, str]]:
-    """Yield the edited file, which is temporary and unnamed, a report, and a warning or an empty string."""
+    """Yield the edited file, which is temporary and unnamed, with a report and a warning, which may be empty."""
     try:
         with open_temporary(buffering=-1) as file:
             try:

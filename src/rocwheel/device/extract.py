@@ -1,4 +1,4 @@
-"""Extracts code objects for a GPU from files, by exact name or by the rules of a runtime."""
+"""Extracts code objects for a GPU from files, by exact name or with a runtime's selection rules."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 
 
 _SUFFIXES = {b"BC\xc0\xde": ".bc", b"\x03\x02\x23\x07": ".spv"}
-"""The first bytes of code other than code objects: LLVM bitcode and SPIR-V, little-endian."""
+"""The first bytes of code that isn't a code object: LLVM bitcode and SPIR-V, little-endian."""
 
 
 class MatchRule(str, Enum):
-    """The rule that selects the entry of a bundle for a target."""
+    """The rule that selects a bundle's entry for a target."""
 
     EXACT = "exact"
     """The entry with this ID."""
@@ -64,7 +64,7 @@ class MatchRule(str, Enum):
 
 
 class ExtractedCode(msgspec.Struct, frozen=True):
-    """Code that was written to ``path``: its bundle, its target, and its size in bytes.
+    """Code that was written to ``path``, with its bundle, target, and size in bytes.
 
     ``found_in`` is the file, or the static library member, that contained the code.
     """
@@ -78,9 +78,9 @@ class ExtractedCode(msgspec.Struct, frozen=True):
 
 @contextmanager
 def staging(dest_dir: Path, name: str) -> Iterator[Path]:
-    """Make a folder in ``dest_dir`` for incomplete files; it disappears with the block.
+    """Create a folder in ``dest_dir`` for incomplete files, which is removed after the block.
 
-    After an error, no new folder is left.
+    After an error, ``dest_dir`` is also removed if it is new.
     """
     with no_folder_left(dest_dir), ExitStack() as stack:
         try:
@@ -92,7 +92,7 @@ def staging(dest_dir: Path, name: str) -> Iterator[Path]:
 
 
 def placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:
-    """Move the files from ``folder`` to their places in ``dest_dir``, after a check that nothing else is there.
+    """Move the files from ``folder`` to their places in ``dest_dir``, after checking that nothing else is there.
 
     Raises `WorkError` if something else is there, or if a file can't be moved.
     """
@@ -115,14 +115,14 @@ def suffix_of(head: Data) -> str:
 
 
 def require_archives(name: str, code: KpackCode) -> None:
-    """Raise `InputError` if archives of a split library are unreadable or all are missing.
+    """Raise `InputError` if archives of a split library are unreadable, or if all of them are missing.
 
-    Several problems together.
+    Raises `ProblemsError` for several problems.
     """
     raise_all(name, [InputError(name, problem) for problem in code.problems])
     if not code.archives:
         paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
-        found = f"its code is in kpack archives that don't exist: {', '.join(paths)}"
+        found = f"the code is in kpack archives that don't exist: {', '.join(paths)}"
         raise InputError(name, found, remedy="Install the device package for the GPU in the same environment.")
 
 
@@ -140,7 +140,7 @@ def _target(stored: StoredCode) -> TargetId:
 
 def _missing_stored(name: str, unit: CodeUnit, target: TargetId, rule: MatchRule) -> DeviceCodeError:
     place = CodePlace(name, unit.wrapper.offset if unit.wrapper else 0)
-    found = f"has no code for {target} under {unit.key} by the rule '{rule.value}'"
+    found = f"has no code for {target} under {unit.key} according to the rule '{rule.value}'"
     expected = f"one of its targets {', '.join(sorted(unit.targets, key=text_sort_key))}" if unit.targets else ""
     return DeviceCodeError(place, found, expected=expected)
 
@@ -148,8 +148,8 @@ def _missing_stored(name: str, unit: CodeUnit, target: TargetId, rule: MatchRule
 def write_stored(stem: Path, number: int, stored: StoredCode, *, limit: int) -> ExtractedCode:
     """Write a code object to a file named after ``stem``, the number of its unit, and its target.
 
-    Memory holds a few megabytes of the code. Raises `DeviceCodeError` for damage and for more than ``limit`` bytes, and
-    `WorkError` if writing fails.
+    Memory holds a few megabytes of the code. Raises `DeviceCodeError` for damaged code and for more than ``limit``
+    bytes, and `WorkError` if writing fails.
     """
     entry, name = stored.entry, stored.archive.name
     if entry.size > limit:
@@ -177,7 +177,10 @@ class CodeChoice:
         self.passed_over: list[DeviceCodeError] = []
 
     def choose(self, name: str, sources: Sequence[CodeSource]) -> dict[int, list[BundleEntry]]:
-        """Return the entries from each bundle of a file; raise `DeviceCodeError` if only some bundles have no entry."""
+        """Return the entries to extract, keyed by bundle number.
+
+        Raises `DeviceCodeError` if some bundles have entries to extract and other bundles don't.
+        """
         chosen: dict[int, list[BundleEntry]] = {}
         problems = []
         for number, bundle in enumerate(source.bundle for source in sources):
@@ -192,9 +195,10 @@ class CodeChoice:
         return chosen
 
     def choose_stored(self, name: str, kpack: KpackCode) -> dict[int, tuple[StoredCode, ...]]:
-        """Return the code from each unit of an archive or split library, by number, as `choose` does for bundles.
+        """Return the code to extract from an archive or split library, keyed by unit number.
 
-        A code object under several targets occurs once, under the least specific target.
+        A code object with several targets occurs once, under the least specific target. Raises the same errors as
+        `choose`.
         """
         self.has_code = self.has_code or any(unit.codes for unit in kpack.units)
         chosen: dict[int, tuple[StoredCode, ...]] = {}
@@ -216,7 +220,7 @@ class CodeChoice:
 
 
 def _choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEntry | None:
-    """Return the entry of ``bundle`` for ``wanted`` by ``rule``, or `None` if nothing matches."""
+    """Return the entry of ``bundle`` that ``rule`` selects for ``wanted``, or `None` if no entry matches."""
     entries = [entry for entry in bundle.plain.device_entries if entry.size]
     if rule is MatchRule.EXACT:
         return next((entry for entry in entries if entry.target == wanted), None)
@@ -230,7 +234,7 @@ def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeErr
     offered = ", ".join(map(str, sorted(bundle.targets, key=id_sort_key)))
     return DeviceCodeError(
         bundle.place,
-        f"has no code for {target} by the rule '{rule.value}'",
+        f"has no code for {target} according to the rule '{rule.value}'",
         expected=f"one of its targets {offered}" if offered else "",
         remedy="Specify a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
     )
@@ -249,21 +253,22 @@ def extract_code(
     limit: int = RAW_SIZE_LIMIT,
     accept_wrong_hash: bool = False,
 ) -> tuple[ExtractedCode, ...]:
-    """Write the code of one or several sources for each of ``targets`` (all if empty) to ``dest_dir``.
+    """Write the code from one or several sources for each of ``targets`` (all if empty) to ``dest_dir``.
 
-    A file name has the source, the number of the bundle, and the target of the entry. From the second file for one
-    target on, the name also has a number. The images of an object file, and a standalone code object, count as a
-    bundle. The numbers continue across the bundles of a static library, the keys of a kpack archive, and the wrappers
-    of a split library. The search for its archives starts at its location. Compressed bundles are streamed once.
+    A file name consists of the source, the number of the bundle, and the entry's target. If a target has several files,
+    the second and later names also have a number. The images of an object file, and a standalone code object, count as
+    a bundle. The numbers continue across the bundles of a static library, the keys of a kpack archive, and the wrappers
+    of a split library. A library's archives are looked up relative to its location. Compressed bundles are streamed
+    once.
 
-    From a folder or a wheel, every file with device code is extracted into the same folder structure. Files without
-    code for any of ``targets`` are skipped if others have some. Split libraries include the code in the archives among
-    all sources; these archives then aren't extracted separately.
+    From a folder or a wheel, every file with device code is extracted into the same folder structure. If only some
+    files have code for ``targets``, the other files are skipped. The code of split libraries includes the code in the
+    archives among all sources; these archives then aren't extracted separately.
 
     Raises `InputError` if there is no device code or it is damaged, or if a bundle decompresses to more than ``limit``
-    bytes. A wrong hash raises `InputError` too, or logs a warning with ``accept_wrong_hash``. Unless ``allow_missing``,
-    bundles without code for a target raise `InputError` (`ProblemsError` for several). Raises `WorkError` if writing
-    fails. The files appear when all are complete, so an error leaves no files.
+    bytes. A wrong hash also raises `InputError`, or logs a warning with ``accept_wrong_hash``. Unless
+    ``allow_missing``, bundles without code for a target raise `InputError` (`ProblemsError` for several). Raises
+    `WorkError` if writing fails. The files appear when all are complete, so an error leaves no files.
     """
     choosing = CodeChoice(targets, rule, allow_missing=allow_missing)
     paths = [sources] if isinstance(sources, Path) else [*sources]
@@ -280,7 +285,9 @@ def extract_code(
             raise _no_code(source)
         if not any(codes):
             if allow_missing and choosing.passed_over:
-                found = f"nothing to extract: no bundle has code for {', '.join(map(str, targets))} by the rule "
+                found = (
+                    f"nothing to extract: no bundle has code for {', '.join(map(str, targets))} according to the rule "
+                )
                 remedy = "To print the available targets, use rocwheel device list."
                 raise InputError(source, f"{found}'{rule.value}'", remedy=remedy)
             raise_all(str(source), choosing.passed_over)
@@ -288,13 +295,13 @@ def extract_code(
 
 
 def _no_code(source: Path) -> InputError:
-    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file, or a static library"
+    kinds = "a fat binary, a bundle file, a kpack archive, a code object, an object file, or a static library"
     if source.is_dir() or is_wheel(source):
         return InputError(source, "no device code for AMD GPUs", expected=f"{kinds} in it")
     with FileRange.whole(source).view() as data:
         if is_code_object(data):
             flags = read_code_object(data, place=CodePlace(str(source))).flags
-            found = f"a code object whose flags {flags:#x} name no processor"
+            found = f"a code object whose flags {flags:#x} don't name a processor"
             return InputError(source, found, expected="a code object for a known processor")
         found = unread_archive(data) or "no device code for AMD GPUs"
     return InputError(source, found, expected=kinds)
@@ -307,13 +314,13 @@ class _Writer:
         self.folder, self.limit, self.given = folder, limit, given
         self.accept_wrong_hash = accept_wrong_hash
         self.unfollowed: list[RocwheelError] = []
-        """The errors for split libraries whose archives are all missing."""
+        """The errors for split libraries that have no existing archive."""
         self._stems: dict[Path, str] = {}
         self._followed: dict[str, set[str]] = {}
-        """By archive, the binaries whose code was already extracted from it."""
+        """The binaries whose code was already extracted from an archive, keyed by archive."""
 
     def write_file(self, found: Binary | InputError, choosing: CodeChoice) -> list[ExtractedCode]:
-        """Write the selected code of a binary, with one pass for each bundle."""
+        """Write a binary's selected code, in one pass over each bundle."""
         if isinstance(found, InputError):
             raise found
         if reason := outside_reason(found.place) if found.place else "":
@@ -352,21 +359,21 @@ class _Writer:
         ]
 
     def _is_followed(self, code: KpackCode) -> bool:
-        """Return whether libraries led to everything in an archive."""
+        """Return whether all binaries in an archive were already extracted through libraries."""
         [archive] = code.archives
         known = self._followed.get(str(Path(archive.name).resolve()), set())
         return {entry.binary for entry in archive.entries} <= known
 
     def _claim(self, stem: Path, name: str, is_written: bool) -> None:
-        """Raise `InputError` if the code of two files would have the same file name."""
+        """Raise `InputError` if the code from two files would have the same file name."""
         if is_written and self._stems.setdefault(stem, name) != name:
-            found = f"its code would be written over that of {self._stems[stem]}"
+            found = f"its code would overwrite the code from {self._stems[stem]}"
             raise InputError(name, found, remedy="Extract from one file at a time.")
 
     def _write(
         self, stem: Path, number: int, source: CodeSource, entries: Sequence[BundleEntry]
     ) -> list[ExtractedCode]:
-        # Name the entry at each offset by its target.
+        # Name the entry at each offset after its target.
         names, counts = {}, Counter[str]()
         for entry in entries:
             assert entry.target is not None

@@ -1,4 +1,4 @@
-"""Gathers facts about binaries in files, folders, and wheels, and totals for each target."""
+"""Gathers facts about binaries in files, folders, and wheels, and adds them up for each target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The code for one target in all bundles of a file; ``missing`` counts the bundles without code for it."""
+    """The code for one target in all bundles of a file; ``missing`` counts the bundles without code for the target."""
 
     target: str
     bundles: int
@@ -42,7 +42,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
-    """Return the total code for each target, in canonical order.
+    """Add up the code for each target, in canonical order.
 
     ``missing`` is 0 if every bundle has code for the target.
     """
@@ -55,7 +55,7 @@ def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
 
 
 def add_up_targets(files: Iterable[DeviceFacts]) -> tuple[TargetFacts, ...]:
-    """Return the total code for each target across files, in canonical order, as `summarize_targets` does for one file.
+    """Add up the code for each target across files, in canonical order.
 
     ``missing`` is always 0, because each file may be for one target.
     """
@@ -98,7 +98,7 @@ _LOOK = Look(strict=False)
 
 
 class MemberFacts(msgspec.Struct, frozen=True):
-    """The device code of one file. ``path`` is its path in the wheel or folder, or its name among several inputs."""
+    """The device code in one file. ``path`` is its path in the wheel or folder, or its name among several inputs."""
 
     path: str
     device: DeviceFacts
@@ -114,24 +114,26 @@ class FolderFacts(msgspec.Struct, frozen=True):
 
 
 def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> FolderFacts:
-    """Return the facts of every file with device code in a wheel, or in a folder and the wheels below it.
+    """Return facts about every file with device code in a wheel, or in a folder and the wheels below it.
 
-    Split libraries include the code in archives there. Wheel members that unpack to more than ``limit`` bytes are
-    reported as problems. Raises `InputError` if no file has device code.
+    The code of split libraries includes the code in archives there. Wheel members that unpack to more than ``limit``
+    bytes are reported as problems. Raises `InputError` if no file has device code.
     """
     found = list_all_device_code([path], limit=limit, progress=progress)
     start = f"{path}!" if path.is_file() else f"{str(path).rstrip('/')}/"
-    files = tuple(MemberFacts(file.path.removeprefix(start), file.device) for file in found.files)  # no name has ./
+    files = tuple(
+        MemberFacts(file.path.removeprefix(start), file.device) for file in found.files
+    )  # names don't begin with ./
     return FolderFacts(files, found.problems, tuple(name.removeprefix(start) for name in found.unreadable))
 
 
 def list_all_device_code(
     paths: Sequence[Path], *, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT
 ) -> FolderFacts:
-    """Return the facts of every file with device code at ``paths`` (files, folders, and wheels), by name.
+    """Return facts about every file with device code at ``paths`` (files, folders, and wheels), sorted by name.
 
-    Split libraries include the code in archives among all inputs. Raises `InputError` for a single unreadable path, and
-    if no file has device code.
+    The code of split libraries includes the code in archives among all inputs. Raises `InputError` for a single
+    unreadable path, and if no file has device code.
     """
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
@@ -160,7 +162,7 @@ _BITS_OF_OLD = 32
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
-    """The relevant facts of a host ELF file."""
+    """Facts about a host ELF file."""
 
     kind: str
     machine: int
@@ -172,33 +174,34 @@ class ElfFacts(msgspec.Struct, frozen=True):
 
 
 class PeFacts(msgspec.Struct, frozen=True):
-    """The relevant facts of a Windows DLL or program."""
+    """Facts about a Windows DLL or program."""
 
     kind: str
     """``DLL``, ``program``, or ``object file``.
 
-    A 32-bit DLL or program is just ``32-bit``, without other facts, because no ROCm program loads it.
+    For a 32-bit DLL or program, this is ``32-bit``, and there are no other facts, because no ROCm program loads the
+    file.
     """
     machine: str = ""
     name: str | None = None
-    """The name from when the file was linked, in its export table."""
+    """The name in the export table, which the file had when it was linked."""
     imports: tuple[str, ...] = ()
     """The DLLs that are loaded together with the file."""
     delay_imports: tuple[str, ...] = ()
-    """The DLLs that are loaded at the first call of one of their functions."""
+    """The DLLs that are loaded at the first call to one of their functions."""
     exports: int = 0
     """The number of exported names."""
     version: str | None = None
-    """The file version from its resources: four numbers with dots."""
+    """The file version from the resources: four numbers with dots."""
     is_signed: bool = False
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """One binary: its path (``wheel!member`` in a wheel), its size in bytes, and its facts or its error."""
+    """One binary: its path (``wheel!member`` in a wheel), its size in bytes, and either facts or an error."""
 
     path: str
     size: int
-    """In bytes; 0 for a file that doesn't exist or can't be read."""
+    """The size in bytes, or 0 for a file that doesn't exist or can't be read."""
     elf: ElfFacts | None = None
     pe: PeFacts | None = None
     device: DeviceFacts | None = None
@@ -206,7 +209,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 def file_document(facts: FileFacts) -> dict[str, Any]:
-    """Return the facts in the form for JSON, with totals for each target."""
+    """Return the facts as a JSON document, with totals for each target."""
     device: dict[str, Any] | None = None
     if facts.device:
         targets = summarize_targets(facts.device)
@@ -235,13 +238,13 @@ def inspect_paths(
     readers: Readers | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[FileFacts]:
-    """Yield the facts of every binary among ``paths``: files, folders with everything below them, and wheels.
+    """Yield facts about every binary among ``paths``: files, folders with everything below them, and wheels.
 
-    Wheel members that unpack to more than ``limit`` bytes aren't read. With ``deep``, neither are bundles that
-    decompress to more. A split library gets its code from the archives next to it, and from the archives among all
+    Wheel members that unpack to more than ``limit`` bytes aren't read. With ``deep``, bundles that decompress to more
+    aren't read either. A split library's code comes from the archives next to it, and from the archives among all
     inputs, as if folders and wheels were installed together. A path that is unreadable, damaged, or not a binary yields
-    its error, and the iteration continues. By default, this thread reads one file after another; ``readers`` can do it
-    instead.
+    an error, and the iteration continues. By default, this thread reads one file after another; to read several at a
+    time, pass ``readers``.
     """
     binaries = list(find_all_binaries(paths))
     if readers is not None:

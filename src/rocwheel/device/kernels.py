@@ -1,4 +1,4 @@
-"""Lists what compilers record for each kernel in a code object: its name, registers, memory, and limits."""
+"""Lists the facts that compilers record for each kernel in a code object: its name, registers, memory, and limits."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
 
 _KINDS = "a fat binary, bundles, a code object, an archive, a wheel, or a folder"
 _VERSION_OF_YAML = 2
-_YAML = (
-    "code object version 2 describes its kernels in YAML, which isn't supported; the kernel names are from its symbols"
-)
+_YAML = "code object version 2 describes kernels in YAML, which isn't supported; the kernel names are from the symbols"
 
 
 class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel and its requirements; sizes are in bytes. Facts that its code object doesn't record are `None`.
+    """A kernel and its requirements; sizes are in bytes. Values that its code object doesn't record are `None`.
 
     The field names are shortened from https://llvm.org/docs/AMDGPUUsage.html#code-object-metadata.
     """
@@ -48,9 +46,9 @@ class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
     lds: int | None = None
-    """The declared group segment; a launch can add more."""
+    """The declared group segment size; a launch can add more."""
     scratch: int | None = None
-    """The private segment of one work-item."""
+    """The private segment size of one work-item."""
     has_dynamic_stack: bool = False
     """Whether the kernel may use more scratch than it declares."""
     kernarg: int | None = None
@@ -59,11 +57,11 @@ class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeKernels(msgspec.Struct, frozen=True, kw_only=True):
-    """The kernels of one code object in the file ``file`` (``wheel!member``, ``archive(member)``)."""
+    """The kernels in one code object of the file ``file`` (``wheel!member``, ``archive(member)``)."""
 
     file: str
     bundle: int | None
-    """The number of its bundle in the file, or `None` outside bundles."""
+    """The number of the bundle in the file, or `None` for code outside bundles."""
     target: str
     version: int
     """The code object version."""
@@ -71,17 +69,17 @@ class CodeKernels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KernelListing(msgspec.Struct, frozen=True):
-    """The kernels of all code objects of a file or wheel, and the unreadable or unreliable parts."""
+    """The kernels in all code objects of a file or wheel, and the problems with unreadable or unreliable parts."""
 
     codes: tuple[CodeKernels, ...]
     problems: tuple[str, ...]
 
 
 def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> KernelListing:
-    """List the kernels of every code object in files, wheels, and folders, in file order.
+    """List the kernels in every code object in files, wheels, and folders, in file order.
 
-    Bundles and wheel members larger than ``limit`` bytes are reported as problems, and so are damaged code objects and
-    damaged files among others. Raises `InputError` for a single damaged file, and if no file has device code.
+    Bundles and wheel members larger than ``limit`` bytes are reported as problems. So are damaged code objects and,
+    among several files, damaged files. Raises `InputError` for a single damaged file, and if no file has device code.
     """
     lister = _Lister(limit, is_single=not more)
     binaries = tracked_binaries(list(find_all_binaries((path, *more))), "reading", progress)
@@ -102,7 +100,7 @@ class _Lister:
         self.problems: list[str] = []
 
     def add_file(self, data: Data, found: Binary) -> None:
-        """Add the code objects of a file; raise `InputError` for damage outside them."""
+        """Add the code objects in a file; raise `InputError` for damage outside the code objects."""
         # In a folder or a wheel, archives are found as separate files.
         folder = None if found.place or not self.is_single else found.folder
         with open_kpack_code(data, name=found.name, folder=folder) as kpack:
@@ -116,7 +114,7 @@ class _Lister:
             release_pages(data)
 
     def _add_unit(self, number: int, unit: CodeUnit) -> None:
-        """Add the code objects under a key of an archive, or for a wrapper of a split library."""
+        """Add the code objects under one key in an archive, or for one wrapper in a split library."""
         self.seen += 1
         for stored in each_once(unit.codes):
             place = CodePlace(stored.archive.name, stored.entry.offset, number)
@@ -128,7 +126,7 @@ class _Lister:
                 self.problems.append(str(e))
 
     def add(self, source: CodeSource) -> None:
-        """Add the code objects of a bundle, or of other code that is represented as one."""
+        """Add the code objects in a bundle, or other code that is represented as a bundle."""
         self.seen += 1
         try:
             require_size(source.bundle, self.limit)

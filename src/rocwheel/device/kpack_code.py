@@ -1,16 +1,16 @@
-"""Finds code in kpack archives for the units of a split library, as runtimes do, and reports contradictions.
+"""Finds code in kpack archives for a split library's units by the rules of runtimes, and reports contradictions.
 
-A host wheel and its device wheels are installed into one folder, and so are the folders of a split tree.
+A host wheel and its device wheels are installed into one folder. The same is true of the folders of a split tree.
 
-AMD's runtime looks up a GPU's own target, and then the generic target that covers it. It looks up each with all
-features of the GPU, then with fewer, and finally with no features. The placeholder of a path represents only these
+AMD's runtime looks up a GPU's own target, and then the generic target that covers the GPU. It looks up each target with
+all features of the GPU, then with fewer, and finally with no features. A path's placeholder represents only these
 targets: an archive that is named for another target is never opened. For each target in turn, the runtime searches the
-archives that list it.
+archives that list the target.
 
-AMD's tool of mid-2026 counts units in each archive and skips units without its target, but wrappers count all units. So
-in an archive without some unit, other units have wrong indices: a GPU gets the wrong kernels, or no kernels. If an
-archive lacks a unit, kernel names show the unit of each code object. This requires that complete archives have all of
-these kernels.
+AMD's tool from mid-2026 numbers units in each archive and skips units without the archive's target. Wrappers, in
+contrast, number all units. So if an archive lacks a unit, other units in the archive have wrong indices, and a GPU gets
+the wrong kernels, or no kernels. In that case, kernel names identify the unit of each code object, as long as complete
+archives have all of these kernels.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _SUFFIX = ".kpack"
 
 
 class _Wanted(NamedTuple):
-    """The required place of archives: a path below the combined root, or only its end if the start is unknown."""
+    """The required path of archives: a path below the combined root, or only its end if the start is unknown."""
 
     place: str
     is_whole: bool
 
     def target_of(self, binary: Binary) -> str | None:
-        """Return the target for which ``binary`` is searched, as `target_at` does, or `None` for another file."""
+        """Return the target for which a runtime would open ``binary`` (see `target_at`), or `None` for another file."""
         if not binary.place:
             return target_at(posixpath.basename(self.place), Path(binary.name).name)
         place = _place(binary)
@@ -69,7 +69,7 @@ class _Wanted(NamedTuple):
 
 
 class GivenArchives:
-    """The archives among ``found``, by name; the caller reports damaged archives."""
+    """The archives in ``found``, recognized by name; the caller reports damaged archives."""
 
     def __init__(self, found: Iterable[Binary | InputError]) -> None:
         self._binaries = [b for b in found if not isinstance(b, InputError) and is_named_archive(b)]
@@ -82,20 +82,20 @@ class GivenArchives:
         )
 
     def beside(self, library: Binary) -> ArchiveLookup:
-        """Return the archives as the markers of ``library`` name them."""
+        """Return a lookup of the archives that markers of ``library`` name."""
         return ArchiveLookup(self._binaries, library)
 
 
 class ArchiveLookup(NamedTuple):
-    """Archives that are given together with a library."""
+    """Archives that were passed together with a library."""
 
     archives: Sequence[Binary]
     library: Binary
 
     def find(self, search_path: str, known: Collection[Path]) -> Iterator[tuple[Binary, str]]:
-        """Yield the archives that a search path of the library leads to, each with its target.
+        """Yield the archives that one of the library's search paths refers to, each with its target.
 
-        Files in ``known`` are omitted. The target has the form from `target_at`.
+        Files in ``known`` are omitted. The target has the form that `target_at` returns.
         """
         folder = posixpath.dirname(_place(self.library))
         place = posixpath.normpath(posixpath.join(folder, search_path))
@@ -110,7 +110,7 @@ class ArchiveLookup(NamedTuple):
 
 
 def is_named_archive(binary: Binary) -> bool:
-    """Return whether a file has the name suffix of archives."""
+    """Return whether a file name ends with an archive suffix."""
     return binary.name.endswith(_SUFFIX)
 
 
@@ -119,7 +119,7 @@ def _place(binary: Binary) -> str:
 
 
 class SearchedArchive(NamedTuple):
-    """An archive that a marker leads to, with its search path number and the target in the placeholder, if any."""
+    """An archive that a marker refers to, with its search path number and the target in the placeholder, if any."""
 
     archive: KpackArchive
     path: int
@@ -129,13 +129,13 @@ class SearchedArchive(NamedTuple):
 class LookupResult(NamedTuple):
     """The result for a GPU: code for ``target``, an archive that lists ``target`` but lacks the unit, or neither.
 
-    A runtime that finds nothing skips the GPU. If an archive lacks the unit, the runtime rejects all GPUs.
+    A runtime that finds neither skips the GPU. If an archive lacks the unit, the runtime rejects all GPUs.
     """
 
     target: TargetId | None = None
     lacking: KpackArchive | None = None
     stored: tuple[str, int] | None = None
-    """The name of the archive with the code, and the ordinal of the code in it."""
+    """The name of the archive with the code, and the code's ordinal in the archive."""
 
     @property
     def code(self) -> TargetId | None:
@@ -144,7 +144,7 @@ class LookupResult(NamedTuple):
 
 
 class UnitLookup(NamedTuple):
-    """A wrapper, and the existing archives among those that its marker names."""
+    """A wrapper, and those archives named by its marker that exist."""
 
     wrapper: SplitUnit
     archives: tuple[SearchedArchive, ...]
@@ -156,7 +156,7 @@ class UnitLookup(NamedTuple):
 
     @property
     def targets(self) -> tuple[TargetId, ...]:
-        """The targets that some archive has code for."""
+        """The targets that any archive has code for."""
         return _read_targets(
             (target, searched)
             for searched in self.archives
@@ -170,12 +170,12 @@ class UnitLookup(NamedTuple):
         return _read_targets((t, s) for s in self.archives for t in (*s.archive.targets, s.target) if t)
 
     def find(self, gpu: TargetId, *, stops: bool = False) -> LookupResult:
-        """Return what a runtime finds for ``gpu``, which has a setting for every relevant feature.
+        """Return the code that a runtime finds for ``gpu``, which has a setting for every relevant feature.
 
         With ``stops``, the search ends at the first archive that lists a target.
         """
         asked = tuple(_asked(gpu))
-        # The archives that a runtime opens, in its order: by search path, and then by target.
+        # The archives that a runtime opens, in the runtime's order: sorted by search path, and then by target.
         order = {str(target): number for number, target in enumerate(asked)} | {"": 0}
         named = [searched for searched in self.archives if searched.target in order]
         named.sort(key=lambda searched: (searched.path, order[searched.target]))
@@ -198,21 +198,21 @@ class UnitLookup(NamedTuple):
 
 
 def _asked(gpu: TargetId) -> Iterator[TargetId]:
-    """Yield the targets that a runtime looks up for ``gpu``, in its order."""
+    """Yield the targets that a runtime looks up for ``gpu``, in the runtime's order."""
     for name in (gpu.processor, *load_catalog().generics_of(gpu.processor)):
         settings = [(gpu.sramecc, gpu.xnack), (gpu.sramecc, None), (None, gpu.xnack), (None, None)]
         yield from dict.fromkeys(TargetId(name, sramecc, xnack) for sramecc, xnack in settings)
 
 
 def _read_targets(spellings: Iterable[tuple[str, SearchedArchive]]) -> tuple[TargetId, ...]:
-    """Return the targets that archives spell, each once; raise `InputError` for an invalid target."""
+    """Parse the targets in archives, without duplicates; raise `InputError` for an invalid target."""
     first = {spelling: searched.archive.name for spelling, searched in reversed(list(spellings))}
     targets = [parse_target_id(spelling, source=name) for spelling, name in reversed(first.items())]
     return tuple(target for target in targets if target.processor.startswith("gfx"))
 
 
 class StoredCode(NamedTuple):
-    """A code object of an archive, under one of its keys; ``data`` are the bytes of the archive."""
+    """A code object in an archive, under one of its keys; ``data`` contains the archive."""
 
     data: Data
     archive: KpackArchive
@@ -220,27 +220,27 @@ class StoredCode(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int]:
-        """The identity that all keys of one code object share."""
+        """A value that is the same for all keys of one code object."""
         return self.archive.name, self.entry.ordinal
 
     def pieces(self) -> Iterator[Data]:
-        """Yield the code in pieces; raise `KpackError` for damage."""
+        """Yield the code in pieces; raise `KpackError` if the code is damaged."""
         return iter_kernel(self.data, self.archive, self.entry)
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of the code; raise `KpackError` for damage."""
+        """Return the first bytes of the code; raise `KpackError` if the code is damaged."""
         return read_kernel_head(self.data, self.archive, self.entry, size)
 
     def read(self, limit: int = KERNEL_LIMIT) -> memoryview:
-        """Return the code; raise `KpackError` for damage, and for more than ``limit`` bytes."""
+        """Return the code; raise `KpackError` if it is damaged or has more than ``limit`` bytes."""
         return read_kernel(self.data, self.archive, self.entry, limit=min(limit, KERNEL_LIMIT))
 
 
 class CodeUnit(NamedTuple):
     """The code under one key for each target, most specific targets first.
 
-    For a library, ``wrapper`` is the first wrapper with this key. ``archives`` are the existing archives that its
-    marker names, and ``searched`` shows how the marker leads to each.
+    For a library, ``wrapper`` is the first wrapper with this key. ``archives`` are the existing archives that the
+    marker names, and ``searched`` records how the marker refers to each archive.
     """
 
     key: str
@@ -256,18 +256,18 @@ class CodeUnit(NamedTuple):
 
 
 class KpackCode(msgspec.Struct, frozen=True):
-    """The code of an archive, or of a split library with the archives that were found."""
+    """The code in an archive, or in a split library and the archives that were found for it."""
 
     units: tuple[CodeUnit, ...]
     archives: tuple[KpackArchive, ...]
     wrappers: tuple[SplitUnit, ...] = ()
     problems: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    """For a library, the unreadable archives; each has one entry in ``problems``."""
+    """For a library, the unreadable archives. Each archive has one entry in ``problems``."""
 
     @property
     def is_library(self) -> bool:
-        """Whether this is the code of a library, not of one archive."""
+        """Whether this is a library's code, and not one archive's."""
         return bool(self.wrappers)
 
 
@@ -277,8 +277,8 @@ def open_kpack_code(
 ) -> Iterator[KpackCode | None]:
     """Yield the code of the file ``name`` if it is an archive or a split library, or `None` otherwise.
 
-    Archives are looked up relative to the library's ``folder``, and among the archives ``beside`` it. For a library, an
-    unreadable archive is reported as a problem. Raises `InputError` for a damaged archive or library.
+    A library's archives are looked up relative to its ``folder``, and among the archives ``beside`` it. An unreadable
+    archive of a library is reported as a problem. Raises `InputError` for a damaged archive or library.
     """
     if is_kpack(data):
         archive = read_archive(data, name=name)
@@ -317,7 +317,7 @@ class _Opener:
         self._found: dict[str, tuple[tuple[Binary, str], ...]] = {}
 
     def unit(self, wrapper: SplitUnit) -> CodeUnit:
-        """Return the available code for a wrapper."""
+        """Return the code that is available for a wrapper."""
         marker = wrapper.marker
         found = [(number, file) for number, path in enumerate(marker.search_paths) for file in self._find(path)]
         files = {file.name: file for _, (file, _) in found}
@@ -338,7 +338,7 @@ class _Opener:
         return CodeUnit(key, _in_order(codes), names, wrapper, tuple(searched))
 
     def _find(self, search_path: str) -> tuple[tuple[Binary, str], ...]:
-        """Return the archives for a search path, each with its target: first installed archives, then given ones."""
+        """Return the archives for a search path, each with its target. Installed archives come before passed ones."""
         if search_path not in self._found:
             installed = find_archives(self.folder, search_path) if self.folder is not None else ()
             known = [file.path for file in installed]
@@ -369,12 +369,12 @@ def each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:
 
 
 def _in_order(codes: Sequence[StoredCode]) -> tuple[StoredCode, ...]:
-    """Sort code by the number of features in its target, most features first, as runtimes search for it."""
+    """Sort code by the number of features in its target, most features first, in the search order of runtimes."""
     return tuple(sorted(codes, key=lambda code: -code.entry.target.count(":")))
 
 
 class NamedArchive(NamedTuple):
-    """An archive that markers of a library name, its bytes, and the keys that wrappers look up in it."""
+    """An archive that a library's markers name, its bytes, and the keys that wrappers look up in the archive."""
 
     data: Data
     archive: KpackArchive
@@ -382,19 +382,19 @@ class NamedArchive(NamedTuple):
 
 
 class UnitFault(msgspec.Struct, frozen=True):
-    """The faults of one archive of a library."""
+    """The faults in one of a library's archives."""
 
     archive: str
     lacking: tuple[str, ...]
-    """The keys that wrappers look up without success, in the order of their indices."""
+    """The keys that wrappers look up but the archive lacks, sorted by index."""
     owners: dict[str, str]
-    """For code objects under a wrong key: the key of the true unit, by the stored key."""
+    """For code objects under a wrong key: the true unit's key, keyed by the stored key."""
     is_clear: bool
     """Whether the kernels identify the unit of each code object."""
 
 
 def find_unit_faults(archives: Sequence[NamedArchive], binaries: Iterable[str]) -> tuple[UnitFault, ...]:
-    """Return the faults of the ``archives`` of a library with the kernel names ``binaries``.
+    """Return the faults in the ``archives`` of a library with the kernel names ``binaries``.
 
     Code is read only if units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
     """
@@ -419,7 +419,7 @@ def _fault(named: NamedArchive, stored: Mapping[str, KpackEntry], reference: Map
 
 
 def _by_key(archive: KpackArchive, binaries: frozenset[str]) -> dict[str, KpackEntry]:
-    """Return one code object for each unit of the library in an archive, by its key in the archive."""
+    """Return one code object from an archive for each of the library's units, under its key in the archive."""
     found: dict[str, KpackEntry] = {}
     for entry in archive.entries:
         if entry.binary in binaries and entry.index is not None:
@@ -428,7 +428,7 @@ def _by_key(archive: KpackArchive, binaries: frozenset[str]) -> dict[str, KpackE
 
 
 def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str, frozenset[str]]:
-    """Return the kernel names in each code object, without code objects that have no kernels."""
+    """Return the kernel names in each code object that has kernels."""
     kernels = {
         key: kernel_names(
             read_kernel(named.data, named.archive, entry), place=CodePlace(named.archive.name, entry.offset)
@@ -439,7 +439,7 @@ def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str
 
 
 def find_inconsistencies(name: str, code: KpackCode) -> tuple[str, ...]:
-    """Return the problems for a runtime in the archives of the library ``name``, or in one archive.
+    """Return the problems that runtimes have with the archives of the library ``name``, or with one archive.
 
     Code objects are decompressed only if some targets lack units.
     """
@@ -450,20 +450,20 @@ def find_inconsistencies(name: str, code: KpackCode) -> tuple[str, ...]:
 def _missing_archives(name: str, code: KpackCode) -> Iterator[str]:
     if code.is_library and not any(unit.archives for unit in code.units) and not code.problems:
         paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
-        yield f"{name}: its code is in kpack archives that don't exist: {', '.join(paths)}"
+        yield f"{name}: the code is in kpack archives that don't exist: {', '.join(paths)}"
 
 
 def _misnamed_archives(code: KpackCode) -> Iterator[str]:
-    """Yield the archives that runtimes open for one GPU without finding its code, and open for no other GPU."""
+    """Yield a problem for each archive that runtimes open only for one GPU, without finding that GPU's code."""
     named = {(s.archive.name, s.path, s.target): s.archive for unit in code.units for s in unit.searched if s.target}
     for (name, _, target), archive in named.items():
         if processor_of(target) not in archive.processors:
             listed = ", ".join(sorted(archive.processors, key=sort_key))
-            yield f"{name}: is named for {target}, but lists {listed}, so no runtime finds code in it"
+            yield f"{name}: is named for {target}, but lists {listed}, so runtimes never find its code"
 
 
 def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
-    """Yield the targets that an archive lists without all of their code: runtimes expect the code there and give up."""
+    """Yield a problem for each target that an archive lists without code for all units: runtimes then give up."""
     listed = {archive.name: archive.targets for archive in code.archives}
     lacking: dict[str, list[str]] = defaultdict(list)
     for unit in code.units:
@@ -480,7 +480,7 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
 
 
 def _wrong_indices(code: KpackCode) -> Iterator[str]:
-    """Yield the code of a split library that is stored under the index of another unit."""
+    """Yield a problem for code in a split library that is stored under another unit's index."""
     stored = {codes.archive.name: codes for unit in code.units for codes in unit.codes}
     archives = [
         NamedArchive(codes.data, codes.archive, frozenset(unit.key for unit in code.units if name in unit.archives))

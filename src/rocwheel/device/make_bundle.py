@@ -1,4 +1,4 @@
-"""Makes a bundle of code objects in the form that HIP's runtime loads from a file."""
+"""Creates a bundle from code objects, in the form that HIP's runtime loads from a file."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import Storage
 
 _OLDEST_VERSION = 4
-"""Older code objects don't record whether a feature is off or left open, so their exact target is unknown."""
+"""The first code object version that records whether a feature is off or not set, and so the exact target."""
 _EXPECTED = "a linked code object: a 64-bit, little-endian ELF file for AMDGPU and HSA"
-_EXTRACT = "Extract code objects with 'rocwheel device extract', and specify those."
+_EXTRACT = "Extract code objects with 'rocwheel device extract', and specify the extracted files."
 
 
 class MadeBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle that was written: its targets in order, its code object version, and sizes in bytes.
+    """A bundle that was written, with its sorted targets, its code object version, and sizes in bytes.
 
     ``version`` is the header version of the compressed bundle, or 0 for a plain bundle.
     """
@@ -61,17 +61,17 @@ class _Code(msgspec.Struct, frozen=True):
 
     @property
     def part(self) -> BundlePart:
-        """The part for the bundle."""
+        """The file's part of the bundle."""
         return BundlePart(f"{CODE_ENTRY}{self.target}", (self.data,))
 
 
 def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBundle:
     """Write the code objects at ``paths`` as one bundle, sorted by target after an empty host entry.
 
-    The output appears when it is complete. Raises `InputError`, or `ProblemsError` with all problems: an output that is
-    one of ``paths``, files that aren't linked code objects, two files for one target, different code object versions,
-    and whatever `choose_version` refuses. Targets are also refused if runtimes confuse them, because one sets a feature
-    that the other leaves open. Raises `WorkError` if writing fails.
+    The output appears when it is complete. Raises `InputError`, or `ProblemsError` with all problems, in these cases:
+    the output is one of ``paths``; a file isn't a linked code object; two files are for one target; the code object
+    versions differ; `choose_version` raises an error; or runtimes would confuse two targets, because one target sets a
+    feature that the other doesn't set. Raises `WorkError` if writing fails.
     """
     with ExitStack() as stack:
         raise_all("code objects", list(_overwritten(paths, output)))
@@ -118,7 +118,7 @@ def _read(path: Path, stack: ExitStack) -> _Code:
     place = CodePlace(str(path))
     code = read_code_object(data, place=place)
     if code.version < _OLDEST_VERSION:
-        found = f"a code object with version {code.version}, which doesn't record the features that it leaves open"
+        found = f"a code object with version {code.version}, which doesn't record which features aren't set"
         raise InputError(path, found, expected=f"version {_OLDEST_VERSION} or later", remedy="Compile it again.")
     source = ElfBytes(data, str(path))
     header = read_header(source)
@@ -127,7 +127,7 @@ def _read(path: Path, stack: ExitStack) -> _Code:
     for segment in read_segments(source, header):
         source.require(segment.offset, segment.file_size, "a segment")
     if code.target is None:
-        found = f"a code object whose flags {code.flags:#x} name no processor"
+        found = f"a code object whose flags {code.flags:#x} don't name a processor"
         raise InputError(path, found, expected="a code object for a processor that compilers know")
     return _Code(path, data, code.target, code.version)
 

@@ -1,8 +1,8 @@
 """Offers code for one target to another target that runs the same instructions, in bundles and kernel files.
 
-An unmodified runtime distinguishes targets by the entry ID in the bundle and by ``e_flags`` in the code object. The
-metadata notes name the target for tools. Nothing else in a code object depends on the target. Tables of kernel files
-also name it.
+An unmodified runtime distinguishes targets by the entry ID in the bundle and by ``e_flags`` in the code object. For
+tools, the metadata notes name the target. Nothing else in a code object depends on the target. Tables of kernel files
+also name the target.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _OLDEST_VERSION = 4
 
 
 def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: CodePlace) -> tuple[Data, ...]:
-    """Return a code object for ``new`` as buffers: ``data`` with new ``e_flags`` and new targets in metadata notes.
+    """Return a code object for ``new`` as buffers, made from ``data`` with new ``e_flags`` and new targets in notes.
 
-    Raises `DeviceCodeError` if the code object isn't for ``old``, is older than code object version 4, or has no room
-    for the name of ``new`` in place of ``old``.
+    Raises `DeviceCodeError` if the code object isn't for ``old``, has a version before 4, or has no room for the name
+    of ``new`` in place of ``old``.
     """
     code = read_code_object(data, place=place)
     if code.version < _OLDEST_VERSION:
@@ -81,9 +81,9 @@ def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: Cod
 
 
 def same_code(one: BundlePart, other: BundlePart, *, place: CodePlace) -> bool:
-    """Return whether two entries have the same code: equal bytes after relabeling the first for the second's target.
+    """Return whether two entries have the same code, byte for byte, after relabeling the first for the second's target.
 
-    Raises `DeviceCodeError` as `retarget_code_object` does.
+    Raises the same errors as `retarget_code_object`.
     """
     old, new = one.target, other.target
     if old is None or new is None or one.size != other.size:
@@ -93,16 +93,16 @@ def same_code(one: BundlePart, other: BundlePart, *, place: CodePlace) -> bool:
 
 
 class Retarget(msgspec.Struct, frozen=True):
-    """Adds an entry for each pair if the bundle has its code but has no entry for its agent.
+    """Adds an entry for each pair whose code is in the bundle, unless the bundle has an entry for the pair's agent.
 
-    With ``verify``, a bundle that has both must have the same code for both; otherwise `DeviceCodeError` is raised.
+    With ``verify``, raises `DeviceCodeError` if a bundle has entries for both targets of a pair and their code differs.
     """
 
     pairs: tuple[TargetPair, ...]
     verify: bool = False
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
-        """Return the entries, including the new ones in their places."""
+        """Return the entries, including the new entries in order."""
         result = list(parts)
         for pair in self.pairs:
             for part in parts:
@@ -129,10 +129,10 @@ def _joined(part: BundlePart) -> Data:
 
 
 def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[BundlePart]:
-    """Insert the entry in order if the bundle is sorted, or else at the end; readers use the first entry that fits.
+    """Insert the entry in order if the bundle is sorted, or otherwise at the end.
 
-    Before the insertion, no entry may fit a GPU of the new target. So a feature is set in all entries of a processor,
-    or in no entry.
+    Readers use the first entry that fits, so no existing entry may fit a GPU of the new target. Therefore, each feature
+    must be set in all entries for a processor, or in none of them.
     """
     target = new.target
     for part in parts:
@@ -140,7 +140,7 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[
         if other and target and other.processor == target.processor and set(other.features) != set(target.features):
             raise DeviceCodeError(
                 place,
-                f"has code for {other}, which makes {target} ambiguous",
+                f"has code for {other}, which would make {target} ambiguous",
                 expected="targets that set the same features",
             )
     device = [part.spelling for part in parts if part.target]
@@ -151,10 +151,10 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[
 
 
 def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
-    """Return the targets of ``pairs`` that will have no code in some bundles of the file, with the number of bundles.
+    """Return the targets in ``pairs`` for which some of the file's bundles will lack code, with the number of bundles.
 
     In a wheel, the function checks each file with code for a pair. Raises `InputError` if the file has device code, but
-    no code for any pair, and in the cases of `iter_code_sources`.
+    no code for any pair. Also raises the same errors as `iter_code_sources`.
     """
     files = dict(_list_files(path))
     bundles = tuple(targets for listed in files.values() for targets in listed)
@@ -174,17 +174,17 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
 
 
 def why_unchanged(path: Path, pairs: Sequence[TargetPair]) -> str:
-    """Return why retargeting leaves a file, wheel, or folder unchanged, with the targets of its code."""
+    """Return why retargeting doesn't change a file, wheel, or folder, with the targets of its code."""
     bundles = [targets for _, listed in _list_files(path) for targets in listed]
     carried = ", ".join(map(str, sorted({target for bundle in bundles for target in bundle}, key=id_sort_key)))
     asked = ", ".join(f"{pair.code}={pair.agent}" for pair in pairs)
     offered = any(_offers(targets, pair) for targets in bundles for pair in pairs)
-    code = f"its code is {'already ' if offered else ''}for {carried}"
+    code = f"the code is {'already ' if offered else ''}for {carried}"
     return f"nothing to do for {asked} in {path}: {code if carried else 'it has no bundles of device code'}"
 
 
 def _list_files(path: Path) -> Iterator[tuple[str, tuple[Sequence[TargetId], ...]]]:
-    """Yield each file with the targets of its bundles; damaged files of a wheel are left to its edit."""
+    """Yield each file with its bundles' targets; skip damaged files in a wheel, because the edit reports them."""
     for name, listed in read_binaries(path, _list_bundles):
         if not isinstance(listed, InputError):
             yield name, listed
@@ -210,7 +210,10 @@ def _offers(targets: Sequence[TargetId], pair: TargetPair) -> bool:
 
 
 def bundles_without(bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> str:
-    """Return how many bundles of a file, given by their targets, will lack code for ``pair.agent``; empty if zero."""
+    """Return how many of a file's bundles will lack code for ``pair.agent``, or an empty string if none will.
+
+    ``bundles`` contains the targets of each bundle.
+    """
     processor = pair.agent.processor
     lacking = sum(
         not _offers(targets, pair) and all(target.processor != processor for target in targets) for targets in bundles
@@ -222,11 +225,11 @@ def bundles_without(bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> 
 
 
 class NotRelabeledError(InputError):
-    """A valid file whose code can't be offered to another GPU."""
+    """An error for a valid file whose code can't be offered to another GPU."""
 
 
 class RelabeledFile(msgspec.Struct, frozen=True):
-    """A new file for a target: relabeled code, or a file that names the code."""
+    """A new file for a target, with relabeled code or with the name of the code."""
 
     path: str
     origin: str
@@ -239,24 +242,24 @@ class RelabeledFile(msgspec.Struct, frozen=True):
 
 
 class RetargetedTree(msgspec.Struct, frozen=True):
-    """The results: new contents by path, new files, and why code in other files isn't offered."""
+    """The results: new contents, keyed by path; new files; and the reasons why other files' code isn't offered."""
 
     edited: dict[str, FileRange]
     added: tuple[RelabeledFile, ...]
     refused: tuple[InputError, ...]
     lacking: dict[str, tuple[str, ...]] = {}
-    """By processor, the files that leave it without code, because their code can't be offered to it."""
+    """The files whose code can't be offered to a processor, which therefore lacks the code, keyed by processor."""
     warnings: tuple[str, ...] = ()
     """The libraries that couldn't be trimmed, with the reasons."""
 
 
 def renamed(path: str, processor: str, agent: str) -> str:
-    """Return a path with ``agent`` in place of ``processor``, or the same path if it doesn't name ``processor``."""
+    """Return a path with ``agent`` instead of ``processor``, or the same path if it doesn't name ``processor``."""
     return re.sub(rf"(?<![0-9a-zA-Z]){re.escape(processor)}(?![0-9a-zA-Z])", agent, path)
 
 
 def unknown_file(path: str, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
-    """Yield the processors that get no copy of a kernel file named for a target, each with the reason."""
+    """Yield each processor that gets no copy of a kernel file named for a target, with the reason."""
     named = processors_of_name(path)
     for pair in pairs:
         agent = pair.agent.processor
@@ -265,9 +268,9 @@ def unknown_file(path: str, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, 
 
 
 def shared_file(path: str, data: Data, row: Shared, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
-    """Yield the processors that a file for all GPUs doesn't name, although it names the processor whose code they run.
+    """Yield each processor that a file for all GPUs doesn't name, although the file names the processor with its code.
 
-    Lists of files may omit processors, because nothing looks them up.
+    Lists of files may omit processors, because libraries don't look up processors in them.
     """
     for pair in () if row.differs is Difference.LINES else pairs:
         code, agent = pair.code.processor, pair.agent.processor
@@ -276,7 +279,7 @@ def shared_file(path: str, data: Data, row: Shared, pairs: Sequence[TargetPair])
 
 
 def _contains(data: Data, text: str) -> bool:
-    """Return whether a file contains a text as a word; memory holds a few megabytes of the file."""
+    """Return whether a file contains ``text`` as a word; memory holds a few megabytes of the file."""
     word = re.compile(rb"(?<![0-9a-zA-Z])" + text.encode() + rb"(?![0-9a-zA-Z])")
     end = b""
     for piece in iter_pieces(data):

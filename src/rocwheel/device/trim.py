@@ -187,7 +187,7 @@ def _kind(data: Data) -> str:
         return "a static library"
     if is_thin_archive(data):
         return "a thin archive"
-    return "a file of bundles" if is_bundle(data) else "not a fat binary"
+    return "a bundle file" if is_bundle(data) else "not a fat binary"
 
 
 def is_program(source: ElfBytes, header: Header) -> bool:

@@ -110,7 +110,7 @@ def test_warnings_name_files_of_the_folder(folder: Path, tmp_path: Path) -> None
     signature = folder / "demo-1.0.dist-info/RECORD.jws"
     signature.write_bytes(b"{}")
     report = split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
-    assert report.warnings == (f"{signature}: left out, because it signs the RECORD of the old wheel",)
+    assert report.warnings == (f"{signature}: left out, because it signs the old wheel's RECORD",)
     assert report.source == str(folder)
 
 

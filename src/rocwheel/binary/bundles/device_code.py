@@ -1,6 +1,6 @@
 """Finds device code in files of any kind. A file's bytes, not its name, determine the kind.
 
-The files can be fat binaries, files of bundles, standalone code objects, object files that aren't linked yet, and
+The files can be fat binaries, bundle files, standalone code objects, object files that aren't linked yet, and
 static libraries.
 
 A static library is an ``ar`` archive. Long member names are in a separate table, or before the member's bytes

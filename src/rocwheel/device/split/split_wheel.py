@@ -285,7 +285,7 @@ class SplitWheels:
         """The members that are lost."""
         signatures = signature_paths(self.wheel.dist_info)
         lost = [self.wheel.source_of(member) for member in self.wheel.members if member.name in signatures]
-        return tuple(f"{source}: left out, because it signs the RECORD of the old wheel" for source in lost)
+        return tuple(f"{source}: left out, because it signs the old wheel's RECORD" for source in lost)
 
     def device_path(self, target: str) -> Path:
         """Return the path of the wheel for a target."""
