@@ -404,7 +404,10 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
 def test_file_of_bundles_in_an_archive_is_refused(tmp_path: Path, run_tool: RunTool) -> None:
     archive = tmp_path / "libx.a"
     run_tool(["ar", "rcS", str(archive), str(FIXTURES / "v22/saxpy.hipfb")])
-    found = f"{archive}(saxpy.hipfb): a bundle file in an archive; expected object files. Remove the member from the archive first."
+    found = (
+        f"{archive}(saxpy.hipfb): a bundle file in an archive; expected object files. Remove the member from the "
+        "archive first."
+    )
     with pytest.raises(InputError, match=re.escape(found)):
         rewrite_device_code(archive, tmp_path / "out.a", prune_of_rewrite("gfx906"), REWRITE_PLAIN)
 
