@@ -297,7 +297,7 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("my-core", "my core"), "packages.core: 'my core' is not a valid distribution name"),
+        (("my-core", "my core"), "packages.core: 'my core' isn't a valid distribution name"),
         (('module = "my_core"\n', ""), "packages.core lacks module or platform-module"),
         (
             ('summary = "Core"', 'summary = "Core"\nrequires = ["cor"]'),
@@ -315,7 +315,7 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
         (('summary = "Core"', 'summary = "Core"\nsearch = ["core:/etc"]'), "packages.core searches 'core:/etc'"),
         (("schema = 1", 'schema = 1\nlicense = "Banana"'), "has an unusable field: "),
         (("schema = 1", 'schema = 1\nrequires-python = "banana"'), "has an unusable field: "),
-        (('"my"', '"my/sdk"'), "selector: 'my/sdk' is not a valid distribution name"),
+        (('"my"', '"my/sdk"'), "selector: 'my/sdk' isn't a valid distribution name"),
         (('kind = "runtime"', 'kind = "device"'), "packages.core is a device package without overlay"),
         (
             ("[selector]", '[libraries.x]\npackage = "other"\npattern = "libx.so"\n[selector]'),

@@ -45,7 +45,7 @@ def test_it_is_in_the_json_too(run: Run, tmp_path: Path) -> None:
 
 def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, tmp_path: Path) -> None:
     expected = (
-        f"error: {tmp_path}: can't be read (Is a directory); expected a Makefile, a shell script, a workflow or "
+        f"error: {tmp_path}: can't be read (Is a directory); expected a Makefile, a shell script, a workflow, or "
         "Python. Name a file, not a folder.\n"
     )
     assert run("jax", "translate", "--file", tmp_path) == (2, "", expected)

@@ -102,8 +102,8 @@ def test_bazelrc_leaves_an_edited_file_alone_unless_forced(project: Path) -> Non
     refused = rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", cwd=project)
     assert refused.returncode == 1
     assert refused.stderr == (
-        "error: rocm.bazelrc: was edited by hand, or made by something else. Put the changes elsewhere, or give "
-        "--force to lose them.\n"
+        "error: rocm.bazelrc: was edited by hand, or rocwheel didn't write it. Move the changes to another file, "
+        "or add --force to discard them.\n"
     )
     assert (project / "rocm.bazelrc").read_text() == "build --jobs=1\n"
     forced = rocwheel("jax", "bazelrc", "-o", "rocm.bazelrc", "--force", cwd=project)
@@ -158,7 +158,7 @@ def test_missing_settings_are_bad_usage(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("form", "start"), [("shell", "#!/bin/sh\n"), ("makefile", "# make, or make wheels:"), ("ci", "- name: ")]
+    ("form", "start"), [("shell", "#!/bin/sh\n"), ("makefile", '# "make" or "make wheels" builds'), ("ci", "- name: ")]
 )
 def test_commands_have_three_forms(project: Path, form: str, start: str) -> None:
     made = rocwheel("jax", "commands", "--version", "0.12.0", "--format", form, cwd=project)

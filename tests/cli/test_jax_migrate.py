@@ -78,7 +78,7 @@ def test_a_command_that_runs_a_file_points_to_it(words: str, file: str, tmp_path
     assert (made.returncode, made.stdout) == (2, "")
     told = " ".join(made.stderr.split())
     assert f"runs {file!r}, not build/build.py" in told
-    assert f"Translate the calls in that file: --file {file}" in told
+    assert f"To translate the calls in that file, use --file {file}." in told
 
 
 @pytest.mark.slow
@@ -93,8 +93,8 @@ def test_a_file_is_shown_call_by_call_with_its_lines(tmp_path: Path) -> None:
         "--action_env=ROCM_PATH=$(ROCM) //pjrt:pjrt_c_api_gpu_plugin.so"
     ) in lines
     assert (
-        "# Makefile:5: not translated: '$(MORE)' brings options, and this file doesn't set it: "
-        "translate the whole command line by itself"
+        "# Makefile:5: not translated: '$(MORE)' contains options, and this file doesn't set the variable: "
+        "translate the complete command line separately"
     ) in lines
 
 
@@ -106,7 +106,11 @@ def test_a_file_is_shown_call_by_call_with_its_lines(tmp_path: Path) -> None:
         ("echo hello", 0, "# b.sh: no calls of build/build.py"),
         ('python build/build.py build "$@"', 1, "# b.sh:1: not translated: "),
         ('echo\npython build/build.py build --rocm_path="/opt', 1, '# b.sh:2: not translated: the quote " in line 2'),
-        ('echo "hi\npython build/build.py build', 1, '# b.sh:1-2: not translated: the quote " in line 1 has no end'),
+        (
+            'echo "hi\npython build/build.py build',
+            1,
+            '# b.sh:1-2: not translated: the quote " in line 1 is never closed',
+        ),
         ("python build/build.py build --rocm_path='/opt", 1, "# b.sh:1: not translated: the quote ' in line 1"),
     ],
 )
@@ -164,11 +168,11 @@ def test_a_recipe_takes_the_quotes_of_a_variable_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.sh", b"\x7fELF\0\0", "a.sh: is no text: it has the character '\\x00'"),
-        ("a.sh", b"\xff\xfe", "a.sh: is no text: invalid start byte at byte 0"),
-        ("a.md", b"python build/build.py build", "a.md: is neither named as one that is read, nor begins with #!"),
-        ("a.py", b"def (", "a.py: can't be read as Python"),
-        ("a.yml", b"{{ : [\n\tno\n", "a.yml: is no workflow: no line begins with jobs: or runs:"),
+        ("a.sh", b"\x7fELF\0\0", "a.sh: isn't text: it contains the character '\\x00'"),
+        ("a.sh", b"\xff\xfe", "a.sh: isn't text: invalid start byte at byte 0"),
+        ("a.md", b"python build/build.py build", "a.md: has neither a known file name nor a first line with #!"),
+        ("a.py", b"def (", "a.py: isn't valid Python"),
+        ("a.yml", b"{{ : [\n\tno\n", "a.yml: isn't a workflow: no line begins with jobs: or runs:"),
     ],
 )
 def test_other_files_are_refused(name: str, data: bytes, message: str, tmp_path: Path) -> None:
@@ -248,24 +252,23 @@ def test_applying_tells_each_change_with_its_phase_and_reason(original: RocmJaxC
     assert (applied.returncode, applied.stderr) == (0, "")
     assert applied.stdout.splitlines() == [
         (
-            "phase 1: jax_rocm_plugin/.bazelrc: build.py wrote this file, from which every later build took every flag "
-            "twice"
+            "phase 1: jax_rocm_plugin/.bazelrc: build.py wrote this file, which made every later build apply every "
+            "flag twice"
         ),
-        (
-            "phase 1: jax_rocm_plugin/.bazelrc: the fragment is imported last, and imports .bazelrc.user after its "
-            "configs"
-        ),
+        ("phase 1: jax_rocm_plugin/.bazelrc: the fragment comes last, and it imports .bazelrc.user after its configs"),
         "phase 1: jax_rocm_plugin/.bazelrc: the fragment has these configs",
-        "phase 1: jax_rocm_plugin/rocm.bazelrc: what build.py put on the command line, as configs of Bazel",
-        "phase 1: jax_rocm_plugin/rocm.toml: the build's settings, as .bazelrc, WORKSPACE and the builders had them",
+        "phase 1: jax_rocm_plugin/rocm.bazelrc: build.py's command-line options as Bazel configs",
+        "phase 1: jax_rocm_plugin/rocm.toml: the build's settings from .bazelrc, WORKSPACE, and the builders",
     ]
 
 
 @pytest.mark.slow
 def test_questions_are_told_with_their_places(checkout: Path) -> None:
     told = rocwheel("jax", "migrate", checkout).stderr
-    assert "asks: jax_rocm_plugin/third_party/jax/workspace.bzl:7: where is the source of @jax? Its extension" in told
-    assert "asks: jax_rocm_plugin/build/rocm/tools/build_wheels.py:10: what becomes of this call of build.py?" in told
+    assert "asks: jax_rocm_plugin/third_party/jax/workspace.bzl:7: where is the source of @jax? One more patch" in told
+    assert (
+        "asks: jax_rocm_plugin/build/rocm/tools/build_wheels.py:10: what should replace this call of build.py?" in told
+    )
 
 
 @pytest.mark.slow
@@ -283,8 +286,8 @@ def test_a_dirty_checkout_is_refused(checkout: Path) -> None:
     refused = rocwheel("jax", "migrate", checkout)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        f"error: {checkout}: is not clean: 1 problem\n"
-        "  README.md: has changes that are not committed. Commit them, or restore the file.\n"
+        f"error: {checkout}: isn't clean: 1 problem\n"
+        "  README.md: has uncommitted changes. Commit the changes, or restore the file.\n"
     )
 
 
@@ -321,6 +324,6 @@ def test_a_folder_that_cannot_be_written_changes_nothing(original: RocmJaxChecko
     refused = rocwheel(*words, before=as_user(), environ={"HOME": os.devnull})
     (checkout / "jax_rocm_plugin").chmod(0o755)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "jax_rocm_plugin/rocm.toml: is in a folder that can't be written. Check its permissions." in refused.stderr
-    assert "nothing was changed" in refused.stderr
+    assert "jax_rocm_plugin/rocm.toml: is in a read-only folder. Check the folder's permissions." in refused.stderr
+    assert "no file was changed" in refused.stderr
     assert not (checkout / "jax_rocm_plugin/rocm_wheel").exists()

@@ -19,5 +19,5 @@ def test_the_rocm_of_a_wheel_is_a_version(rocm: str, tmp_path: Path) -> None:
     failed = rocwheel("jax", "wheel", "pjrt", "--version", "1.0", "--rocm", rocm, cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (
         2,
-        f"error: --rocm: is {rocm!r}; expected a version, such as 7 or 7.2.0\n",
+        f"error: --rocm: is {rocm!r}; expected a version such as 7 or 7.2.0\n",
     )

@@ -61,8 +61,8 @@ def test_a_missing_input_is_bad_usage(project: Path) -> None:
     assert (failed.returncode, failed.stderr) == (
         2,
         (
-            "error: demo/__init__.py: is not among the inputs (no inputs are given). "
-            "Build the target that creates it, or pass its folder with --src.\n"
+            "error: demo/__init__.py: isn't among the inputs (there are no inputs). "
+            "Build the target that creates this file, or pass the file's folder with --src.\n"
         ),
     )
 

@@ -148,7 +148,7 @@ def test_a_place_outside_of_site_packages_is_refused(text: str) -> None:
     with pytest.raises(InputError) as error:
         normalized_place(text, "a.so")
     assert str(error.value) == (
-        f"--at {text}: outside of site-packages; expected a path below site-packages, such as "
+        f"--at {text}: outside of site-packages; expected a relative path in site-packages, such as "
         "site-packages/my_package/_ext.so"
     )
 

@@ -229,12 +229,12 @@ def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:
         ('ROCM_WHEEL_RPATH=/a"b', "has a blank, a quote or a backslash, at which Bazel would part or change"),
         ("ROCM_WHEEL_RPATH=lib", 'the entry "lib" is relative; expected $SITE_PACKAGES/FOLDER'),
         ("ROCM_WHEEL_RPATH=/a::/b", 'the entry "" is empty, which the loader takes for the folder'),
-        ("ROCM_WHEEL_RPATH=/a:/a", "ROCM_WHEEL_RPATH=/a:/a: an entry stands there twice."),
+        ("ROCM_WHEEL_RPATH=/a:/a", "ROCM_WHEEL_RPATH=/a:/a: an entry occurs twice."),
         ("ROCM_WHEEL_RPATH_TAG=both", "ROCM_WHEEL_RPATH_TAG=both: expected rpath or runpath."),
         ("ROCM_WHEEL_RPATH=/opt/rocm-é/lib", "has a character that is no printable ASCII, which Bazel would write as"),
-        ("ROCM_WHEEL_COMMITS=a b=1234567", '"a b=1234567" is no REPOSITORY=COMMIT with 7 to 64 hexadecimal digits.'),
+        ("ROCM_WHEEL_COMMITS=a b=1234567", '"a b=1234567" isn\'t REPOSITORY=COMMIT with 7 to 64 hexadecimal digits.'),
         ("ROCM_WHEEL_COMMITS=a=abcdef0,a=abcdef1", "has two commits for a."),
-        ("ROCM_WHEEL_COMMITS=jax=main", '"jax=main" is no REPOSITORY=COMMIT with 7 to 64 hexadecimal digits.'),
+        ("ROCM_WHEEL_COMMITS=jax=main", '"jax=main" isn\'t REPOSITORY=COMMIT with 7 to 64 hexadecimal digits.'),
     ],
 )
 def test_a_malformed_value_fails_the_fetch_with_a_clear_text(workspace: Workspace, setting: str, text: str) -> None:
@@ -251,7 +251,7 @@ def test_a_folder_outside_of_site_packages_fails_the_analysis(workspace: Workspa
     (package / "BUILD.bazel").write_text(f'{rule}rocm_shared_library(name = "x.so", folder = "{folder}")\n')
     finished = workspace.bazel("build", "--nobuild", "--config=rocm_build", "//misplaced:all")
     assert finished.returncode == 1
-    assert f'"{folder}" is no folder in site-packages, such as jax_plugins/xla_rocm7' in finished.stderr
+    assert f'"{folder}" isn\'t a folder in site-packages, such as jax_plugins/xla_rocm7' in finished.stderr
 
 
 RUNTIME_TEST = """

@@ -162,7 +162,7 @@ def test_a_library_that_nothing_brings_is_reported_and_nothing_is_written(
     with pytest.raises(FaultyWheelError) as caught:
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
     assert str(caught.value) == (
-        "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl is not written: 1 problem\n"
+        "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl wasn't written: 1 problem\n"
         "  jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libother.so.1, but no package, SDK library or allowed "
         "system library provides it (unresolved-library). Ship the library, require the package that provides it, or "
         "build against the required SDK version."

@@ -60,7 +60,8 @@ def test_a_missing_file_is_named_with_the_places_searched(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("x.so")
     assert str(caught.value) == (
-        f"x.so: is not among the inputs ({tree}). Build the target that creates it, or pass its folder with --src."
+        f"x.so: isn't among the inputs ({tree}). Build the target that creates this file, or pass the file's folder "
+        "with --src."
     )
 
 
@@ -69,14 +70,14 @@ def test_two_files_for_one_name_are_refused(tree: Path) -> None:
         InputFiles([tree]).find("_a.so")
     assert str(caught.value) == (
         f"_a.so: matches several inputs: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
-        "Write more of the path in the description."
+        "Use a longer end of the path in the description."
     )
 
 
 def test_a_source_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tmp_path / "bazel-bin"])
-    assert str(caught.value) == f"{tmp_path}/bazel-bin: does not exist. Build it, or correct --src."
+    assert str(caught.value) == f"{tmp_path}/bazel-bin: does not exist. Build the source, or correct --src."
 
 
 def test_a_runfiles_manifest_is_read_with_its_escapes(tmp_path: Path) -> None:
@@ -91,7 +92,8 @@ def test_another_file_is_not_a_manifest(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_runfiles_manifest(path)
     assert str(caught.value) == (
-        f"{path}: line 2 is 'nonsense'; expected a name, a space, and a path. Is it Bazel's MANIFEST?"
+        f"{path}: line 2 is 'nonsense'; expected a name, a space, and a path. Check whether this file is Bazel's "
+        "MANIFEST."
     )
 
 
@@ -99,8 +101,9 @@ def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("_*.so")
     assert str(caught.value) == (
-        f"_*.so: matches several inputs with one name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
-        "Write more of the path in the description."
+        f"_*.so: matches several only one input with this name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected "
+        "one file. "
+        "Use a longer end of the path in the description."
     )
 
 
@@ -132,7 +135,7 @@ def test_what_is_not_a_commit_is_refused(text: str) -> None:
         parse_commits([text])
     assert str(caught.value) == (
         f"--commit: is {text!r}; expected REPOSITORY=COMMIT with a commit of 7 to 64 hexadecimal digits. "
-        "Check whether the lookup of the commit failed."
+        "Check whether the command that looks up the commit failed."
     )
 
 
@@ -219,8 +222,7 @@ def test_a_tag_is_one_that_installers_know() -> None:
             "3.99",
             (
                 "--python-version: is 3.99, but no file is an extension module. "
-                "Remove the option: wheels without extension modules "
-                "are for every Python."
+                "Remove the option: wheels without extension modules work with every Python version."
             ),
         ),
         (["a/_x.so"], "312", "--python-version: is '312'; expected a version such as 3.12 or 3.13-ft"),

@@ -39,8 +39,8 @@ def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sample_dist: Pa
         run_job("pjrt", outputs, tmp_path, sample_dist, description=description)
     assert [str(problem) for problem in caught.value.problems] == [
         (
-            "jax-rocm7-pjrt: has jax_plugins/__init__.py, but shares jax_plugins with others. Remove it: it would "
-            "hide the other distributions in the namespace."
+            "jax-rocm7-pjrt: has jax_plugins/__init__.py, but shares jax_plugins with others. Remove this file: it "
+            "would hide the namespace's other distributions."
         )
     ]
 
@@ -83,7 +83,7 @@ def test_an_output_of_another_name_than_its_tags_give_is_refused(
     assert not wrong.exists()
 
 
-@pytest.mark.parametrize(("text", "found"), [("", "is not an ELF file"), ("not a library", "is not an ELF file")])
+@pytest.mark.parametrize(("text", "found"), [("", "isn't an ELF file"), ("not a library", "isn't an ELF file")])
 def test_an_output_that_is_not_a_library_is_refused(
     text: str, found: str, outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
@@ -92,7 +92,10 @@ def test_an_output_that_is_not_a_library_is_refused(
     with pytest.raises(ProblemsError) as caught:
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
     assert [str(problem) for problem in caught.value.problems] == [
-        (f"{library}: {found}; expected a shared library for jax_plugins/xla_rocm7/xla_rocm_plugin.so. Build it again.")
+        (
+            f"{library}: {found}; expected a shared library for jax_plugins/xla_rocm7/xla_rocm_plugin.so. Build the "
+            "library again."
+        )
     ]
     assert caught.value.exit_status == 2
 

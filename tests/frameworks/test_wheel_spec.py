@@ -147,7 +147,7 @@ def test_a_placeholder_without_value_is_named() -> None:
     with pytest.raises(InputError) as caught:
         make(name="jax-rocm{rocm}")
     assert str(caught.value) == (
-        "demo.toml: names {rocm}, but it has no value; expected one of pair, version. "
+        "demo.toml: uses the placeholder {rocm}, which has no value; expected one of pair, version. "
         "Set the value with --set rocm=VALUE."
     )
 
@@ -179,7 +179,7 @@ def test_a_version_or_value_without_quotes_is_refused(field: str, shown: str, tm
     with pytest.raises(SpecError) as caught:
         make_spec(read_spec(path), {}, source="demo.toml")
     assert str(caught.value) == (
-        f"demo.toml: has {shown}, which is not a string; expected a string in quotes. Put the value in quotes."
+        f"demo.toml: has {shown}, which isn't a string; expected a string in quotes. Put the value in quotes."
     )
 
 
@@ -187,7 +187,7 @@ def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(licenses="MIT")
     assert str(caught.value) == (
-        "demo.toml: doesn't describe a wheel: Object contains unknown field `licenses`. docs/jax.md has the fields."
+        "demo.toml: doesn't describe a wheel: Object contains unknown field `licenses`. See docs/jax.md for the fields."
     )
 
 
@@ -196,9 +196,10 @@ def test_every_problem_is_reported_at_once() -> None:
         make(name="-", texts={"/etc/x": "", "a/../../b": ""}, license="MIT")
     assert str(caught.value) == (
         "demo.toml: 4 problems\n"
-        "  demo.toml: '-' is not a valid distribution name; expected letters and digits with single -_. between them\n"
-        "  demo.toml: '/etc/x' is not a valid place; expected a path below site-packages\n"
-        "  demo.toml: 'a/../../b' is not a valid place; expected a path below site-packages\n"
+        "  demo.toml: '-' isn't a valid distribution name; expected letters and digits, separated by single -, _, "
+        "or . characters\n"
+        "  demo.toml: '/etc/x' isn't a valid path; expected a relative path in site-packages\n"
+        "  demo.toml: 'a/../../b' isn't a valid path; expected a relative path in site-packages\n"
         "  demo.toml: declares the license MIT without a license text; expected license-files"
     )
 
@@ -208,7 +209,7 @@ def test_text_that_is_not_toml_is_refused(tmp_path: Path) -> None:
     path.write_text("name = ")
     with pytest.raises(SpecError) as caught:
         read_spec(path)
-    assert re.fullmatch(rf"{path}: is not TOML: .* docs/jax\.md has the fields\.", str(caught.value))
+    assert re.fullmatch(rf"{path}: isn't valid TOML: .* See docs/jax\.md for the fields\.", str(caught.value))
 
 
 def test_a_description_that_is_absent_is_named(tmp_path: Path) -> None:
@@ -227,11 +228,11 @@ def test_the_descriptions_that_ship_are_complete(kind: JaxWheel) -> None:
 @pytest.mark.parametrize(
     ("group", "name", "value", "problem"),
     [
-        ("jax plugins", "x", "a", "group 'jax plugins'; expected words with dots between them"),
-        ("g]\n[h", "x", "a", "group 'g]\\n[h'; expected words with dots between them"),
-        ("g", "x = y", "a", "name 'x = y' in g; expected letters, digits and -_."),
-        ("g", "", "a", "name '' in g; expected letters, digits and -_."),
-        ("console_scripts", "a/b", "a:b", "name 'a/b' in console_scripts; expected letters, digits and -_."),
+        ("jax plugins", "x", "a", "group 'jax plugins'; expected words separated by dots"),
+        ("g]\n[h", "x", "a", "group 'g]\\n[h'; expected words separated by dots"),
+        ("g", "x = y", "a", "name 'x = y' in g; expected letters, digits, and -_."),
+        ("g", "", "a", "name '' in g; expected letters, digits, and -_."),
+        ("console_scripts", "a/b", "a:b", "name 'a/b' in console_scripts; expected letters, digits, and -_."),
         ("g", "x", "a b", "x = 'a b' in g; expected MODULE or MODULE:OBJECT"),
         ("g", "x", "a\ny = b", "x = 'a\\ny = b' in g; expected MODULE or MODULE:OBJECT"),
         ("console_scripts", "x", "a.b", "x = 'a.b' in console_scripts; expected MODULE:FUNCTION"),

@@ -451,4 +451,4 @@ def _name_problems(where: str, name: str) -> Iterator[tuple[str, str]]:
     try:
         canonicalize_name(re.sub(r"\{(target|family)\}", "x", name), validate=True)
     except InvalidName:
-        yield f"{where}: {name!r} is not a valid distribution name", "letters, digits and single -_. between them"
+        yield f"{where}: {name!r} isn't a valid distribution name", "letters, digits and single -_. between them"

@@ -155,7 +155,7 @@ def normalized_place(text: str, file_name: str) -> str:
         place = posixpath.join(place, file_name)
     normal = posixpath.normpath(place)
     if posixpath.isabs(normal) or normal.startswith(".."):
-        expected = "a path below site-packages, such as site-packages/my_package/_ext.so"
+        expected = "a relative path in site-packages, such as site-packages/my_package/_ext.so"
         raise _place_error(text, "outside of site-packages", expected)
     last = posixpath.basename(place)
     if last != file_name and ".so" not in last:

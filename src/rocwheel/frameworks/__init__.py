@@ -1,1 +1,1 @@
-"""Support for JAX, PyTorch, and other users of the SDK: link options, build commands, initializers, wheels."""
+"""Support for frameworks that use the SDK: link options, build commands, initializers, and wheels."""

@@ -1,4 +1,4 @@
-"""The initializer, requirements, and run path that a build of PyTorch needs to use the SDK's packages."""
+"""Returns the initializer, the requirements, and the run path with which PyTorch uses the SDK's packages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.targets.target_set import TargetSet
 
 VersionLock = Literal["exact", "minor"]
-"""``exact``: only this version of the SDK. ``minor``: any version with the same major and minor numbers."""
+"""``exact``: only the same version of the SDK. ``minor``: any version with the same major and minor numbers."""
 
 _MINOR = 2
 _OPTION = "--rocm"
@@ -48,7 +48,7 @@ def _torch() -> _Torch:
 
 
 def torch_folder() -> str:
-    """Return the folder of PyTorch's libraries, relative to site-packages."""
+    """Return the folder with PyTorch's libraries, relative to site-packages."""
     return _torch().folder
 
 
@@ -60,7 +60,10 @@ def initializer(sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
 def initializer_for(
     files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
 ) -> str:
-    """Return the initializer that loads only the libraries that ``files`` need. Raises `InputError` without any."""
+    """Return the initializer that loads only the libraries that ``files`` need.
+
+    Raises `InputError` if the files need no library.
+    """
     names, others = preload_names(files)
     if not names:
         found = "needs none of the SDK's public libraries"
@@ -70,10 +73,10 @@ def initializer_for(
 
 
 def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSet | None = None) -> str:
-    """Return the setting of the variable from which PyTorch's ``setup.py`` reads requirements.
+    """Return the assignment to the variable from which PyTorch's ``setup.py`` reads requirements.
 
-    Without ``targets``, the selector chooses the device packages for the machine's GPUs at installation. For all
-    targets, the requirement has the extra with the targets of the release, which may lack some GPUs.
+    Without ``targets``, the selector chooses device packages for the machine's GPUs during installation. For all
+    targets, the requirement has the extra with all targets of the release, which may lack some GPUs.
     """
     devices = [device_extra(processor) for processor in targets.processors] if targets else ["device"]
     if targets and {target.name for target in load_catalog().targets} <= {*targets.processors}:
@@ -83,7 +86,7 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
 
 
 def search_folders(family: str = "") -> tuple[str, ...]:
-    """Return the folders of the SDK's packages, for a target family if given.
+    """Return the folders of the SDK's packages, or of a target family's packages.
 
     Raises `InputError` for an invalid family name, and for an unknown name that begins with ``gfx``.
     """
@@ -94,7 +97,7 @@ def search_folders(family: str = "") -> tuple[str, ...]:
 
 
 def run_path_entries(search: Sequence[str], folder: str | None = None) -> tuple[str, ...]:
-    """Return the run path entries of a library in ``folder``: its own folder, then the SDK's folders.
+    """Return the run path entries for a library in ``folder``: its own folder, then the SDK's folders.
 
     ``folder`` is relative to site-packages: empty for site-packages itself, or `None` for PyTorch's own folder. Raises
     `InputError` for an invalid folder.
@@ -114,9 +117,9 @@ def _locked(sdk_version: str, lock: VersionLock) -> str:
 
 
 def _checked(sdk_version: str, lock: VersionLock, mismatch: Mismatch) -> VersionCheck:
-    """Return the version pattern that accepts the versions of the requirement.
+    """Return the version pattern that accepts the same versions as the requirement.
 
-    :pep:`440` ignores trailing zeros of a release, and local versions that aren't requested.
+    :pep:`440` ignores trailing zeros in a release, and local versions that the requirement doesn't mention.
     """
     locked, fails = _locked(sdk_version, lock), mismatch == "fail"
     if locked.endswith(".*"):

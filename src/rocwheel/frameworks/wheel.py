@@ -1,4 +1,4 @@
-"""Builds a framework's wheel: repairs run paths, and audits the wheel before renaming it."""
+"""Builds a framework's wheel: repairs its run paths, and audits the wheel before moving it to its destination."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class IntendedEntries(msgspec.Struct, frozen=True):
     """Literal entries, such as ``/opt/rocm/lib``."""
 
     def of(self, run_path: str | None, folder: str, installed: Collection[str] = ()) -> frozenset[str]:
-        """Return the intended entries of the run path of a file in ``folder``.
+        """Return the intended entries in the run path of a file in ``folder``.
 
-        Entries for a folder in ``search`` count unless the folder is ``installed``.
+        An entry for a folder in ``search`` is intended unless the folder is ``installed``.
         """
         searched = set(self.search) - set(installed)
         entries = split_run_path(run_path)
@@ -66,12 +66,13 @@ class IntendedEntries(msgspec.Struct, frozen=True):
 def repair_run_paths(
     draft: WheelDraft, companions: Tree, intended: IntendedEntries, requires: Sequence[str] = ()
 ) -> WheelDraft:
-    """Return the wheel with a minimal, correct run path in every file. Correct files stay unchanged.
+    """Return the wheel with a minimal, correct run path in every file. Files with correct run paths stay unchanged.
 
     ``companions`` are other packages that are installed with the wheel, in addition to the SDK. Intended entries stay
-    at the end, even if no given package has their folders. An RPATH becomes a RUNPATH if it leads beyond the wheel's
-    release, which is the wheel and the packages that it ``requires`` in one exact version. It stays an RPATH if missing
-    libraries may inherit it.
+    at the end, even if no package has their folders.
+
+    The wheel's release consists of the wheel and the packages that it ``requires`` in one exact version. An RPATH that
+    leads outside of the release becomes a RUNPATH. It stays an RPATH if missing libraries may inherit it.
     """
     owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
     files = (*companions.files, *map(_installed, draft.members))
@@ -95,15 +96,15 @@ def _installed(member: DraftMember) -> InstalledFile:
 
 
 class _Surroundings(msgspec.Struct, frozen=True):
-    """The facts that determine the run path of a file."""
+    """The context that determines a file's run path."""
 
     places: LibraryPlaces
     intended: IntendedEntries
     release: frozenset[str]
-    """The top-level folders of the wheel's release."""
+    """The top-level folders in the wheel's release."""
 
     def edit(self, elf: Elf, folder: str) -> SetRunpath | None:
-        """Return the edit that corrects the run path of a file in ``folder``, or `None` if the run path is correct."""
+        """Return the edit that corrects the run path of a file in ``folder``, or `None` if it is already correct."""
         tag = elf.run_path_tag or RunpathTag.RUNPATH
         edit = self._edit_of(elf, folder, tag)
         value = elf.run_path if edit is None else edit.value
@@ -131,7 +132,7 @@ def _repaired(member: DraftMember, elf: Elf, surroundings: _Surroundings) -> Dra
 _RUN_PATH_RULES = "run-path-"
 _RULES_ON_LIBRARIES = ("unresolved-library", "unresolved-dlopen")
 _RULES_ON_INTENDED = ("run-path-absolute", "run-path-dead")
-"""The rules that intended entries may break."""
+"""The rules that intended entries may violate."""
 _NOTHING_INTENDED = IntendedEntries(())
 
 
@@ -148,14 +149,14 @@ class FaultyWheelError(ProblemsError):
 
     def __init__(self, wheel: str, findings: Sequence[Finding]) -> None:
         faults = (WheelFaultError(_place(one.file), f"{one.found} ({one.rule})", remedy=one.remedy) for one in findings)
-        super().__init__(f"{wheel} is not written", [*faults])
+        super().__init__(f"{wheel} wasn't written", [*faults])
 
 
 def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntries = _NOTHING_INTENDED) -> None:
-    """Audit a wheel together with its companions, except other wheels of the same distribution.
+    """Audit a wheel together with its companions, except for other wheels of the same distribution.
 
-    Run path entries that are ``intended`` may lead to folders that no given package has. Raises `FaultyWheelError` with
-    all errors, and all findings about run paths.
+    ``intended`` run path entries may lead to folders that no package has. Raises `FaultyWheelError` with all errors,
+    and with all findings about run paths.
     """
     name = canonicalize_name(name_and_version(wheel.name)[0])
     tree = without_distribution(read_tree([wheel], companions), name)
@@ -174,7 +175,7 @@ def _findings(tree: Tree, settings: AuditSettings) -> tuple[Finding, ...]:
 
 
 def without_distribution(tree: Tree, name: str) -> Tree:
-    """Return the context without the distribution of a name, because the new wheel replaces that distribution."""
+    """Return the tree without the distribution that the new wheel replaces."""
     own = {one.source for one in tree.distributions if one.is_context and one.name == name}
     distributions = tuple(one for one in tree.distributions if one.source not in own)
     files = tuple(file for file in tree.files if file.distribution not in own)
@@ -191,9 +192,9 @@ def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
 
 
 def _is_fault(finding: Finding) -> bool:
-    """Return whether a finding prevents writing a wheel. Findings about libraries that missing packages may have count.
+    """Return whether a finding prevents writing a wheel.
 
-    Findings about a newer ROCm than rocwheel knows don't count.
+    Findings about libraries that missing packages might have do. Findings about a newer ROCm than rocwheel knows don't.
     """
     is_unsure = finding.rule in _RULES_ON_LIBRARIES and finding.severity is Severity.WARNING
     may_lack = is_unsure and not is_newer_than_layout(finding.facts[0])
@@ -214,13 +215,13 @@ class WheelBuild(msgspec.Struct, frozen=True):
     runfiles_manifest: Path | None = None
     commits: dict[str, str] = {}
     python: str = ""
-    """The Python version of the extension modules, such as ``3.12``. Empty if their names have the version."""
+    """The Python version of the extension modules, such as ``3.12``. Empty if their file names contain the version."""
     platform_tag: str = ""
-    """The platform tag. If empty, the symbol versions of the files determine the tag."""
+    """The platform tag. If empty, the files' symbol versions determine the tag."""
     companions: tuple[Path, ...] = ()
-    """The packages that will be installed with the wheel, for the verification."""
+    """The packages that users install with the wheel, for the audit."""
     system_run_paths: tuple[str, ...] = ()
-    """Allowed absolute run path entries, in addition to the entries in the description."""
+    """Allowed absolute run path entries, in addition to those in the description."""
     repair: bool = False
     verify: bool = True
 
@@ -237,26 +238,26 @@ class WheelReport(msgspec.Struct, frozen=True):
 
 
 class WheelJob(msgspec.Struct, frozen=True):
-    """A description, the values of its placeholders, a build, and the destination of the wheel."""
+    """The description, the placeholder values, the build, and the destination of a wheel."""
 
     source: str
-    """The name of the description in errors."""
+    """The description's name, for messages."""
     description: dict[str, Any]
     values: dict[str, str]
     build: WheelBuild
     dest_dir: Path = Path()
     output: Path | None = None
-    """The wheel's file, for builds that must know its name in advance. The name must match the tags."""
+    """The wheel's path, for builds that must know the name in advance. The name must match the tags."""
 
     def run(self, progress: Progress = SILENT) -> WheelReport:
-        """Write the wheel unless the audit finds faults, and return facts about the written wheel.
+        """Write the wheel unless the audit finds faults, and return a report about it.
 
         Raises `rocwheel.frameworks.wheel.FaultyWheelError`, and the errors of `make_spec`, `InputFiles`, `draft_wheel`,
         and `write_draft`.
         """
         self._check()
         spec = make_spec(self.description, self.values, source=self.source)
-        with step(progress, f"assembling by {self.source}"):
+        with step(progress, f"assembling from {self.source}"):
             linked = self._draft(spec)
             draft = self._repaired(linked, spec) if self.build.repair else linked
         path = self._path(draft)
@@ -266,7 +267,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
 
     def _check(self) -> None:
-        """Raise errors that don't depend on any file, before reading files."""
+        """Raise errors that don't depend on the files, before any file is read."""
         raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
         check_destination((self.output or self.dest_dir / "wheel").parent, option="--output")
         if self.build.platform_tag:
@@ -283,7 +284,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         return repair_run_paths(draft, companions, self._intended(spec), spec.requires)
 
     def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path, progress: Progress) -> None:
-        """Write the wheel into a separate folder, and move the wheel to its destination after the audit."""
+        """Write the wheel to a separate folder, and move it to its destination after the audit."""
         with _folder_beside(path) as folder:
             unfinished = folder / path.name
             write_draft(draft, unfinished, SourceDate.from_environment(os.environ), progress)

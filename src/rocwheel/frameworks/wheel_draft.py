@@ -39,25 +39,28 @@ _PATH_ESCAPES = {"\\n": "\n", "\\b": "\\"}
 
 
 class InputFiles:
-    """The input files of a wheel. Earlier sources take precedence over later sources."""
+    """The input files for a wheel. Earlier sources take precedence over later sources."""
 
     def __init__(self, sources: Iterable[Path], manifest: Mapping[str, Path] | None = None) -> None:
         self._sources = tuple(sources)
         self._manifest = dict(manifest or {})
         for path in self._sources:
             if not path.exists():
-                raise InputError(path, "does not exist", remedy="Build it, or correct --src.")
+                raise InputError(path, "does not exist", remedy="Build the source, or correct --src.")
 
     def find(self, wanted: str) -> dict[str, Path]:
-        """Return the files whose path ends with ``wanted``, by file name. Patterns work as in a shell.
+        """Return the files whose path ends with ``wanted``, keyed by file name. Patterns work as in a shell.
 
-        Raises `InputError` if there is no such file, if a path without patterns matches two different files, or if two
+        Raises `InputError` in these cases: no file matches, two different files match a path without patterns, or two
         files that match a pattern have the same name.
         """
         return self._found(wanted, depth=1)
 
     def texts(self, wanted: str) -> dict[str, Path]:
-        """Return the files by the matching end of the path, because several folders may have files with one name."""
+        """Return the files, keyed by the matching end of their path.
+
+        File names aren't enough, because several folders can have files with the same name.
+        """
         return self._found(wanted, depth=len(PurePosixPath(wanted).parts))
 
     def _found(self, wanted: str, depth: int) -> dict[str, Path]:
@@ -65,8 +68,8 @@ class InputFiles:
             if found:
                 return self._by_end(wanted, found, depth)
         places = ", ".join([*map(str, self._sources), *(["the runfiles manifest"] if self._manifest else [])])
-        remedy = "Build the target that creates it, or pass its folder with --src."
-        raise InputError(wanted, f"is not among the inputs ({places or 'no inputs are given'})", remedy=remedy)
+        remedy = "Build the target that creates this file, or pass the file's folder with --src."
+        raise InputError(wanted, f"isn't among the inputs ({places or 'there are no inputs'})", remedy=remedy)
 
     def _candidates(self, wanted: str) -> Iterator[list[Path]]:
         yield [path for path in self._sources if path.is_file() and PurePosixPath(path).match(wanted)]
@@ -77,15 +80,18 @@ class InputFiles:
         yield [path for key, path in sorted(self._manifest.items()) if PurePosixPath(key).match(wanted)]
 
     def _by_end(self, wanted: str, found: list[Path], depth: int) -> dict[str, Path]:
-        """Return the files by the last ``depth`` parts of their paths. Links to one file count as that file."""
+        """Return the files, keyed by the last ``depth`` parts of their paths.
+
+        Links to the same file count as that file.
+        """
         is_pattern = bool(_PATTERN_CHARACTERS & set(wanted))
         ends: dict[str, Path] = {}
         for path in found:
             end = PurePosixPath(*path.parts[-depth:]).as_posix()
             other = ends.setdefault(end, path) if is_pattern else found[0]
             if other.resolve() != path.resolve():
-                several = "inputs with one name" if is_pattern else "inputs"
-                remedy = "Write more of the path in the description."
+                several = "only one input with this name" if is_pattern else "inputs"
+                remedy = "Use a longer end of the path in the description."
                 raise InputError(
                     wanted, f"matches several {several}: {other} and {path}", expected="one file", remedy=remedy
                 )
@@ -98,7 +104,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def read_source_list(path: Path) -> tuple[Path, ...]:
-    """Read a file with the path of an input on each line. Raises `InputError` if the file can't be read."""
+    """Read a file that lists the path of an input on each line. Raises `InputError` if the file can't be read."""
     try:
         return tuple(Path(line) for line in _lines(path) if line)
     except (OSError, UnicodeDecodeError) as e:
@@ -108,8 +114,8 @@ def read_source_list(path: Path) -> tuple[Path, ...]:
 def read_runfiles_manifest(path: Path) -> dict[str, Path]:
     """Read Bazel's ``MANIFEST`` or ``*.runfiles_manifest``. Each line has a name, a space, and the file's path.
 
-    A line that begins with a space has escapes in both parts (Bazel 7.4). Empty generated files have no path and are
-    skipped. Raises `InputError` for a file that can't be read or has other lines.
+    If a line begins with a space, both parts contain escapes (Bazel 7.4). Empty generated files have no path and are
+    skipped. Raises `InputError` if the file can't be read or has other lines.
     """
     try:
         lines = _lines(path)
@@ -124,7 +130,9 @@ def _manifest_row(path: Path, number: int, line: str) -> tuple[str, str]:
     name, space, target = line.removeprefix(" ").partition(" ")
     if not space:
         expected = "a name, a space, and a path"
-        raise InputError(path, f"line {number} is {line!r}", expected=expected, remedy="Is it Bazel's MANIFEST?")
+        raise InputError(
+            path, f"line {number} is {line!r}", expected=expected, remedy="Check whether this file is Bazel's MANIFEST."
+        )
     if escaped:
         name = _ESCAPE.sub(lambda match: _KEY_ESCAPES[match[0]], name)
         target = _ESCAPE.sub(lambda match: _PATH_ESCAPES.get(match[0], match[0]), target)
@@ -141,7 +149,7 @@ def render_version(version: str) -> str:
 
 
 def render_commit_info(commits: Mapping[str, str]) -> str:
-    """Return ``commit_info.py``: the commit of each repository, sorted by name."""
+    """Return ``commit_info.py``, which lists the commit of each repository, sorted by name."""
     rows = "".join(f'    "{name}": "{commit}",\n' for name, commit in sorted(commits.items()))
     return f'"""The commits that this package was built from."""\n\ncommits = {{\n{rows}}}\n'
 
@@ -149,7 +157,7 @@ def render_commit_info(commits: Mapping[str, str]) -> str:
 def parse_commits(texts: Iterable[str], source: str = _STAMP_OPTION) -> dict[str, str]:
     """Parse ``REPOSITORY=COMMIT`` words with hexadecimal commits. Raises `InputError` for any other word.
 
-    ``source`` is the origin of the words, for messages.
+    ``source`` is the origin of the words, for error messages.
     """
     commits: dict[str, str] = {}
     for text in texts:
@@ -157,7 +165,10 @@ def parse_commits(texts: Iterable[str], source: str = _STAMP_OPTION) -> dict[str
         if not equals or not re.fullmatch(r"[\w./-]+", name) or not _COMMIT.fullmatch(commit):
             expected = "REPOSITORY=COMMIT with a commit of 7 to 64 hexadecimal digits"
             raise InputError(
-                source, f"is {text!r}", expected=expected, remedy="Check whether the lookup of the commit failed."
+                source,
+                f"is {text!r}",
+                expected=expected,
+                remedy="Check whether the command that looks up the commit failed.",
             )
         if commits.setdefault(name, commit) != commit:
             raise InputError(source, f"has two commits for {name}: {commits[name]} and {commit}", expected="one commit")
@@ -178,7 +189,7 @@ _ENTRY_POINT_STEP = 16 << 20
 
 
 def is_importable_by_name(place: str, source: FileRange) -> bool:
-    """Return whether a shared library has the function that Python needs to import it under its file name."""
+    """Return whether a shared library has the initialization function for an import under its file name."""
     wanted = b"\0PyInit_" + posixpath.basename(place).partition(".")[0].encode() + b"\0"
     with source.view() as data:
         return any(
@@ -190,13 +201,15 @@ def is_importable_by_name(place: str, source: FileRange) -> bool:
 def python_tag(extensions: Iterable[str], python: str = "", requires_python: str = "") -> str:
     """Return the Python and ABI tags, such as ``cp312-cp312``, for a wheel with these extension modules.
 
-    ``python`` is a version such as ``3.12``, or ``3.13-ft`` for the free-threaded build. Without ``python``, the names
-    of the modules decide, or the oldest Python in ``requires_python`` if all modules use the stable ABI. Raises
-    `InputError` if nothing decides, or if ``python``, the names, and ``requires_python`` conflict.
+    ``python`` is a version such as ``3.12``, or ``3.13-ft`` for the free-threaded build. Without ``python``, the
+    modules' names determine the tags. If all modules use the stable ABI, the oldest version in ``requires_python``
+    does.
+
+    Raises `InputError` if the tags can't be determined, or if ``python``, the names, and ``requires_python`` conflict.
     """
     modules = sorted(extensions)
     if not modules and python:
-        remedy = "Remove the option: wheels without extension modules are for every Python."
+        remedy = "Remove the option: wheels without extension modules work with every Python version."
         raise InputError(_TAG_OPTION, f"is {python}, but no file is an extension module", remedy=remedy)
     if not modules:
         return ANY_PYTHON
@@ -220,14 +233,14 @@ def _asked_tag(python: str) -> str:
 
 
 def _oldest_tag(requires_python: str) -> str:
-    """Return the tag of the oldest allowed Python, or an empty string if all versions are allowed."""
+    """Return the tag for the oldest allowed Python, or an empty string if all versions are allowed."""
     specifiers = SpecifierSet(requires_python)
     oldest = next((minor for minor in _MINORS if _admits(specifiers, minor)), 0)
     return _tag(str(oldest), "") if oldest else ""
 
 
 def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str) -> None:
-    """Raise `InputError` for a module that the Python of a tag can't import."""
+    """Raise `InputError` for a module that a tag's Python can't import."""
     for place in modules:
         if named.get(place, wanted) != wanted:
             raise InputError(place, f"is an extension module for {named[place]}", expected=f"a module for {wanted}")
@@ -237,7 +250,10 @@ def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str
 
 
 def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable: bool) -> None:
-    """Raise `InputError` if no Python of a tag is allowed. With the stable ABI, later versions also count."""
+    """Raise `InputError` if no Python that a tag covers is allowed.
+
+    With the stable ABI, a tag also covers later versions.
+    """
     specifiers, minor = SpecifierSet(requires_python), int(tag.partition("-")[0].removeprefix("cp3"))
     if not any(_admits(specifiers, later) for later in (_MINORS[minor:] if is_stable else (minor,))):
         remedy = "Correct --python-version, or the description's requires-python."
@@ -245,7 +261,7 @@ def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable:
 
 
 def _admits(specifiers: SpecifierSet, minor: int) -> bool:
-    """Return whether any release of a minor version matches."""
+    """Return whether the specifiers allow any release of a minor version."""
     return any(specifiers.contains(f"3.{minor}.{micro}") for micro in _MICROS)
 
 
@@ -262,7 +278,7 @@ class DraftMember(msgspec.Struct, frozen=True):
     """A file of an unwritten wheel."""
 
     place: str
-    """Path in site-packages."""
+    """The path in site-packages."""
     content: Content
     mode: int = _PLAIN
     elf: Elf | None = None
@@ -276,9 +292,9 @@ class WheelDraft(msgspec.Struct, frozen=True):
     name: WheelName
     members: tuple[DraftMember, ...]
     metadata: dict[str, bytes]
-    """The files in ``.dist-info`` except RECORD, by their path inside the folder."""
+    """The files in ``.dist-info`` except for RECORD, keyed by their path in that folder."""
     floor_reason: str
-    """The symbol version and the file that determine the platform tag. Empty if the wheel fits any platform."""
+    """The symbol version and the file that determine the platform tag. Empty if the wheel works on any platform."""
 
 
 def draft_wheel(
@@ -289,7 +305,7 @@ def draft_wheel(
     python: str = "",
     platform_tag: str = "",
 ) -> WheelDraft:
-    """Return the wheel for a description and inputs, with its tags and metadata.
+    """Return the unwritten wheel for a description and inputs, with its tags and metadata.
 
     Raises `InputError` for a missing or damaged input, and `ProblemsError` with all problems of the wheel.
     """
@@ -370,7 +386,7 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
     for namespace in spec.namespaces:
         module = f"{namespace.replace('.', '/')}/__init__.py"
         if module in places:
-            remedy = "Remove it: it would hide the other distributions in the namespace."
+            remedy = "Remove this file: it would hide the namespace's other distributions."
             yield SpecError(spec.name, f"has {module}, but shares {namespace} with others", remedy=remedy)
     for group, names in spec.entry_points.items():
         for name, value in names.items():
@@ -381,18 +397,18 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
 
 
 def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
-    """Yield an error for each file that has the name of a shared library but isn't one."""
+    """Yield an error for each file that is named like a shared library but isn't one."""
     for member in members:
         if _LIBRARY_NAME.search(member.place) and (member.elf is None or not member.elf.is_shared_library):
             found = (
-                "is not an ELF file" if member.elf is None else f"is another kind of ELF file ({member.elf.kind.value})"
+                "isn't an ELF file" if member.elf is None else f"is another kind of ELF file ({member.elf.kind.value})"
             )
             expected = f"a shared library for {member.place}"
-            yield InputError(member.origin or member.place, found, expected=expected, remedy="Build it again.")
+            yield InputError(member.origin or member.place, found, expected=expected, remedy="Build the library again.")
 
 
 def _check_machines(members: Iterable[DraftMember]) -> None:
-    """Raise `InputError` for a program or library for a machine without a known platform tag."""
+    """Raise `InputError` for a program or library whose machine has no known platform tag."""
     for member in members:
         elf = member.elf
         if elf and elf.is_host_code and elf.machine not in host_machines():

@@ -1,4 +1,4 @@
-"""Reads the TOML description of a framework's wheel: names, metadata, placeholders, and places of build outputs."""
+"""Reads the TOML description of a framework's wheel, which maps build outputs to paths in site-packages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 def placeholder_names(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the placeholders in a description's decoded TOML outside of ``[values]``."""
+    """Return the names of the placeholders in a description's decoded TOML, outside of ``[values]``."""
     texts = _texts({name: value for name, value in data.items() if name != "values"})
     return frozenset(name for text in texts for name in _PLACEHOLDER.findall(text))
 
@@ -42,7 +42,10 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def fill_placeholders(value: Any, known: Mapping[str, str], source: Path | str) -> Any:
-    """Return decoded TOML with a value for every ``{name}``. Raises `InputError` for a name without a value."""
+    """Return decoded TOML with every ``{name}`` replaced by its value.
+
+    Raises `InputError` for a name without a value.
+    """
     if isinstance(value, str):
         return _PLACEHOLDER.sub(lambda match: _value(match[1], known, source), value)
     if isinstance(value, list):
@@ -57,15 +60,17 @@ def _value(name: str, known: Mapping[str, str], source: Path | str) -> str:
     if name not in known:
         names = ", ".join(sorted(known))
         remedy = f"Set the value with --set {name}=VALUE."
-        raise InputError(source, f"names {{{name}}}, but it has no value", expected=f"one of {names}", remedy=remedy)
+        raise InputError(
+            source, f"uses the placeholder {{{name}}}, which has no value", expected=f"one of {names}", remedy=remedy
+        )
     return str(known[name])
 
 
 def parse_values(words: Iterable[str], known: Collection[str], options: Mapping[str, str] = {}) -> dict[str, str]:
     """Parse ``NAME=VALUE`` words for placeholders, and add the values from ``options``.
 
-    Raises `InputError` for any other word, for a name that isn't in ``known`` or ``options``, and for a name with two
-    values.
+    Raises `InputError` for any other word, for an unknown name, and for a name with two values. Names are known if
+    ``known`` or ``options`` contains them.
     """
     values = dict(options)
     for word in words:
@@ -93,29 +98,29 @@ _SCRIPTS = ("console_scripts", "gui_scripts")
 
 
 class SpecError(InputError):
-    """A wheel's description is unusable."""
+    """A wheel's description is invalid."""
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """TOML fields have hyphens in their names. An unknown field is an error, because it is probably misspelled."""
+    """TOML fields with hyphens in their names. An unknown field is an error, because it is probably misspelled."""
 
 
 class BuildOutput(_Fields, frozen=True):
-    """Build outputs and their place in site-packages."""
+    """Build outputs, and their path in site-packages."""
 
     source: str = msgspec.field(name="from")
-    """The end of an input's path, such as ``pjrt/plugin.so``. It may contain shell patterns."""
+    """The end of an input's path, such as ``pjrt/plugin.so``. The path can contain shell patterns."""
     place: str = msgspec.field(name="to")
-    """A path in site-packages. With a trailing slash, a folder where the files keep their names."""
+    """A path in site-packages. A trailing slash means a folder in which the files keep their names."""
 
 
 class Stamp(_Fields, frozen=True):
-    """The files for version and commits, which have the same values as the metadata."""
+    """The generated files with the version and the commits, which match the metadata."""
 
     version: str = ""
-    """The place of ``version.py``, or empty to omit the file."""
+    """The path of ``version.py``. If empty, the file is omitted."""
     commits: str = ""
-    """The place of ``commit_info.py``, or empty to omit the file."""
+    """The path of ``commit_info.py``. If empty, the file is omitted."""
 
 
 class WheelSpec(_Fields, frozen=True):
@@ -132,16 +137,16 @@ class WheelSpec(_Fields, frozen=True):
     license: str | None = None
     """An SPDX expression."""
     license_files: tuple[str, ...] = ()
-    """Ends of the input paths of license texts, which go to ``.dist-info/licenses``."""
+    """The ends of the license texts' input paths. The texts go to ``.dist-info/licenses``."""
     entry_points: dict[str, dict[str, str]] = {}
-    """Values by name, by group."""
+    """Groups of entry points. Each group maps names to values."""
     namespaces: tuple[str, ...] = ()
     """Namespace packages (:pep:`420`). An ``__init__.py`` in one would hide the other distributions."""
     texts: dict[str, str] = {}
-    """Contents of small files by place."""
+    """The contents of small files, keyed by path."""
     stamp: Stamp = Stamp()
     search: tuple[str, ...] = ()
-    """Folders in site-packages that a repair may add to run paths. The default is the SDK's packages."""
+    """Folders in site-packages that a repair can add to run paths. The default is the folders of the SDK's packages."""
     system_run_paths: tuple[str, ...] = ()
     """Allowed absolute run path entries, such as ``/opt/rocm/lib``."""
 
@@ -153,16 +158,16 @@ def read_spec(path: Path) -> dict[str, Any]:
     except OSError as e:
         raise read_error(path, e, remedy="Check --spec.", kind=SpecError) from e
     except msgspec.DecodeError as e:
-        raise SpecError(path, f"is not TOML: {e}", remedy="docs/jax.md has the fields.") from e
+        raise SpecError(path, f"isn't valid TOML: {e}", remedy="See docs/jax.md for the fields.") from e
 
 
 def settable_values(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names that accept values: the version, and the description's placeholders except ``{pair}``."""
+    """Return the names that users can set: the version, and the description's placeholders except for ``{pair}``."""
     return placeholder_names(data) - {"pair"} | {"version"}
 
 
 def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Path | str) -> WheelSpec:
-    """Return the description in decoded TOML, with each ``{name}`` replaced by its value.
+    """Return the description from decoded TOML, with every ``{name}`` replaced by its value.
 
     Values come from ``values``, then from ``[values]`` in the description. ``{version}`` is the normalized version, and
     ``{pair}`` is the result of `pair_specifier`. Raises `InputError` and `ProblemsError`.
@@ -179,7 +184,7 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     try:
         spec = msgspec.convert(filled, WheelSpec)
     except msgspec.ValidationError as e:
-        raise SpecError(source, f"doesn't describe a wheel: {e}", remedy="docs/jax.md has the fields.") from e
+        raise SpecError(source, f"doesn't describe a wheel: {e}", remedy="See docs/jax.md for the fields.") from e
     if problems := list(_problems(spec, source)):
         raise ProblemsError(str(source), problems)
     return spec
@@ -188,18 +193,18 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
 def pair_specifier(version: str) -> str:
     """Return the specifier for a distribution of the same release, including post releases and local versions.
 
-    A prefix match can't name a pre-release (:pep:`440`), so pre-releases match exactly. A release with fewer than three
-    numbers gets zeros, so that no release with another third number matches.
+    A prefix match can't name a pre-release (:pep:`440`), so pre-releases require an exact match. A release with fewer
+    than three numbers is padded with zeros, so that a release with a different third number doesn't match.
     """
     parsed = Version(version)
     return f"=={release_match(parsed, max(_NUMBERS, len(parsed.release)))}"
 
 
 def _require_texts(values: Mapping[str, object], source: Path | str) -> None:
-    """Raise `SpecError` for a value that isn't a string. TOML would read the number 1.10 as 1.1."""
+    """Raise `SpecError` for a value that isn't a string. TOML reads the number 1.10 as 1.1."""
     for name, value in values.items():
         if not isinstance(value, str):
-            found = f"has {name} = {value}, which is not a string"
+            found = f"has {name} = {value}, which isn't a string"
             raise SpecError(source, found, expected="a string in quotes", remedy="Put the value in quotes.")
 
 
@@ -216,8 +221,8 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
     try:
         canonicalize_name(spec.name, validate=True)
     except InvalidName:
-        expected = "letters and digits with single -_. between them"
-        yield SpecError(source, f"{spec.name!r} is not a valid distribution name", expected=expected)
+        expected = "letters and digits, separated by single -, _, or . characters"
+        yield SpecError(source, f"{spec.name!r} isn't a valid distribution name", expected=expected)
     if not _is_specifier(spec.requires_python):
         yield SpecError(source, f"has requires-python {spec.requires_python!r}", expected="specifiers such as >=3.11")
     yield from _entry_point_problems(spec, source)
@@ -227,16 +232,16 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
         found = f"declares the license {spec.license} without a license text"
         yield SpecError(source, found, expected="license-files")
     if spec.license_files and not spec.license:
-        yield SpecError(source, "has license-files without license", expected="an SPDX expression")
+        yield SpecError(source, "has license-files, but no license", expected="an SPDX expression")
 
 
 def _path_problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
-    """Yield an error for each invalid path in the wheel or of an input."""
+    """Yield an error for each invalid path of an input or in the wheel."""
     places = [output.place for output in spec.files] + list(spec.texts)
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
     for place in places:
         if place.startswith("/") or ".." in place.split("/") or not place.strip("/"):
-            yield SpecError(source, f"{place!r} is not a valid place", expected="a path below site-packages")
+            yield SpecError(source, f"{place!r} isn't a valid path", expected="a relative path in site-packages")
     for wanted in (*(output.source for output in spec.files), *spec.license_files):
         if wanted.startswith("/") or not PurePosixPath(wanted).name:
             yield SpecError(source, f"takes {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so")
@@ -253,16 +258,16 @@ def _is_specifier(text: str) -> bool:
 def _entry_point_problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
     for group, names in spec.entry_points.items():
         if not _GROUP.fullmatch(group):
-            yield SpecError(source, f"has the entry point group {group!r}", expected="words with dots between them")
+            yield SpecError(source, f"has the entry point group {group!r}", expected="words separated by dots")
         for name, value in names.items():
             yield from _reference_problems(group, name, value, source)
 
 
 def _reference_problems(group: str, name: str, value: str, source: Path | str) -> Iterator[SpecError]:
-    """Yield errors in the grammar of an entry point (packaging.python.org, "Entry points")."""
+    """Yield an error for each invalid part of an entry point (packaging.python.org, "Entry points")."""
     is_script = group in _SCRIPTS
     if not (_SCRIPT_NAME if is_script else _NAME).fullmatch(name):
-        yield SpecError(source, f"has the entry point name {name!r} in {group}", expected="letters, digits and -_.")
+        yield SpecError(source, f"has the entry point name {name!r} in {group}", expected="letters, digits, and -_.")
     reference = _OBJECT.fullmatch(value)
     if reference is None or (is_script and not reference["attribute"]):
         expected = "MODULE:FUNCTION" if is_script else "MODULE or MODULE:OBJECT"

@@ -158,7 +158,7 @@ def test_lines_above_a_call_are_indented_as_it_is() -> None:
 
 @pytest.mark.parametrize("text", ["cc_binary(", "\0", "(" * 500, "é = )"])
 def test_what_is_no_starlark_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"^BUILD: can't be read as Starlark"):
+    with pytest.raises(InputError, match=r"^BUILD: isn't valid Starlark"):
         StarlarkFile("BUILD", text)
 
 

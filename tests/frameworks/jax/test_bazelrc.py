@@ -48,8 +48,8 @@ def test_a_file_that_was_edited_stays_as_it_is(tmp_path: Path, old: str) -> None
     with pytest.raises(HandEditedError) as caught:
         SECOND.write(path)
     assert str(caught.value) == (
-        f"{path}: was edited by hand, or made by something else. "
-        "Put the changes elsewhere, or give --force to lose them."
+        f"{path}: was edited by hand, or rocwheel didn't write it. "
+        "Move the changes to another file, or add --force to discard them."
     )
     assert path.read_text() == old
 
@@ -81,8 +81,8 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
 SETTINGS = BazelSettings(1, "/usr/bin/clang-18", ("3.12",), ("gfx90a",), rocm_path="/opt/rocm", cpu_features="native")
 
 SEARCH = (
-    "search names '{}'; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without "
-    "blanks and quotes"
+    "search names '{}'; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII "
+    "without spaces and quotes"
 )
 
 
@@ -95,7 +95,7 @@ def test_the_fragment_is_what_bazel_needs() -> None:
     folders = ("libraries/lib", "core/lib", "core/lib/rocm_sysdeps/lib", "core/lib/host-math/lib", "core/lib/llvm/lib")
     run_path = ":".join(f"$SITE_PACKAGES/_rocm_sdk_{folder}" for folder in folders)
     assert render() == [
-        "# The compiler, ROCm, the GPU targets and the run paths.",
+        "# Compiler, ROCm, GPU targets, and run paths.",
         "build:rocm_build --repo_env=CC=/usr/bin/clang-18",
         "build:rocm_build --repo_env=BAZEL_COMPILER=/usr/bin/clang-18",
         "build:rocm_build --action_env=CLANG_COMPILER_PATH=/usr/bin/clang-18",
@@ -114,7 +114,7 @@ def test_the_fragment_is_what_bazel_needs() -> None:
         "build:rocm_build --repo_env=ROCM_WHEEL_RPATH_TAG=runpath",
         "build:rocm_build --config=native_arch_posix",
         "",
-        "# One Python each.",
+        "# One config for each Python version.",
         "build:python312 --repo_env=HERMETIC_PYTHON_VERSION=3.12",
         "",
         "# CPU features.",
@@ -123,7 +123,7 @@ def test_the_fragment_is_what_bazel_needs() -> None:
         "build:native_arch_posix --copt=-march=native",
         "build:native_arch_posix --host_copt=-march=native",
         "",
-        "# What only this machine or user wants; last, so that it wins.",
+        "# Options for this machine or user. They come last, so that they take precedence.",
         "try-import %workspace%/.bazelrc.user",
     ]
 
@@ -201,17 +201,17 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_settings(path)
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{path}: compiler is empty; expected the path of clang or gcc",
+        f"{path}: compiler is empty; expected the path of Clang or GCC",
         f"{path}: python-versions names '312'; expected such as '3.12' or '3.13-ft'",
         f"{path}: python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'",
         *(
-            f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute "
-            "folder, ASCII without blanks and quotes"
+            f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute "
+            "folder, in ASCII without spaces and quotes"
             for entry in ("lib", "/../x", "$ORIGIN/a b")
         ),
         f"{path}: 'plugin' is not a Bazel label; expected such as //pjrt:plugin.so",
         (
-            f"{path}: commits names 'jax' = 'main'; expected a repository, and 7 to 64 hexadecimal digits or "
+            f"{path}: commits names 'jax' = 'main'; expected a repository, and either 7 to 64 hexadecimal digits or "
             "FILE:CONSTANT"
         ),
         f"{path}: options has a line break or control character; expected one line of text",
@@ -230,45 +230,51 @@ def test_the_sdk_may_be_searched_among_other_folders() -> None:
 def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ncompiler = "gcc"\ntarget = []\npython-versions = ["3.12"]\n')
-    found = "doesn't hold settings: Object contains unknown field `target`; expected keys of schema, compiler, "
+    found = (
+        "doesn't contain valid settings: Object contains unknown field `target`; expected these keys: schema, "
+        "compiler, "
+    )
     with pytest.raises(SettingsError, match=found) as caught:
         read_settings(path)
-    assert str(caught.value).endswith("pjrt-targets, plugin-targets. docs/jax.md has the fields.")
+    assert str(caught.value).endswith("pjrt-targets, plugin-targets. See docs/jax.md for the fields.")
 
 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected each once"),
+        ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected different entries"),
         ('target-family = "gfx 94"', "target-family is 'gfx 94'; expected one word"),
         ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
         (
             'target-family = "gfx99999"',
             "target-family: 'gfx99999' isn't a known GPU target or family. Nearest: gfx909.",
         ),
-        ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected each once"),
+        ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected different entries"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
-        ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value after ="),
+        ('options = ["has blank"]', "options names 'has blank'; expected an option, such as --name=VALUE"),
         *(
-            (f'options = ["{word}"]', f"options names '{word}'; expected an option, with its value after =")
+            (f'options = ["{word}"]', f"options names '{word}'; expected an option, such as --name=VALUE")
             for word in ("-", "--", "-O2", "--copt", "-c", "--=x", "a")
         ),
-        ('configs = ["rocm_build"]', "configs names 'rocm_build', which includes them; expected another config"),
+        (
+            'configs = ["rocm_build"]',
+            "configs names 'rocm_build', which includes these configs; expected another config",
+        ),
         (
             'configs = ["rocm_build_remote"]',
-            "configs names 'rocm_build_remote', which includes them; expected another config",
+            "configs names 'rocm_build_remote', which includes these configs; expected another config",
         ),
         ('configs = [""]', "configs names ''; expected a config's name"),
         ('configs = ["a b"]', "configs names 'a b'; expected a config's name"),
         ("compiler-version = -3", "compiler-version is -3; expected a major version"),
         ('rocm-path = "opt/rocm"', "rocm-path is 'opt/rocm'; expected an absolute path"),
-        ('rocm-version = "7.2.0"', "rocm-version is '7.2.0'; expected a major version, '7'"),
-        ('rocm-version = ""', "rocm-version is ''; expected a major version, '7'"),
+        ('rocm-version = "7.2.0"', "rocm-version is '7.2.0'; expected a major version, such as '7'"),
+        ('rocm-version = ""', "rocm-version is ''; expected a major version, such as '7'"),
         ("pjrt-targets = []", "pjrt-targets is empty; expected at least one"),
         ("plugin-targets = []", "plugin-targets is empty; expected at least one"),
-        ('remote-execution = "/abs"', "remote-execution is '/abs'; expected a file's path below the workspace"),
-        ('remote-execution = "."', "remote-execution is '.'; expected a file's path below the workspace"),
-        ('remote-execution = "a/"', "remote-execution is 'a/'; expected a file's path below the workspace"),
+        ('remote-execution = "/abs"', "remote-execution is '/abs'; expected the path of a file in the workspace"),
+        ('remote-execution = "."', "remote-execution is '.'; expected the path of a file in the workspace"),
+        ('remote-execution = "a/"', "remote-execution is 'a/'; expected the path of a file in the workspace"),
         ('wheel-sources = ["a\\nb"]', "wheel-sources has a line break or control character; expected one line of text"),
         ('pjrt-spec = "a\\nb"', "pjrt-spec has a line break or control character; expected one line of text"),
         ('plugin-spec = "a\\nb"', "plugin-spec has a line break or control character; expected one line of text"),
@@ -285,7 +291,7 @@ def test_what_bazel_or_the_fetch_would_refuse_is_refused(line: str, problem: str
 def test_a_python_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12", "3.12"]\n')
-    with pytest.raises(ProblemsError, match="python-versions names a version twice; expected each once"):
+    with pytest.raises(ProblemsError, match="python-versions names a version twice; expected different entries"):
         read_settings(path)
 
 

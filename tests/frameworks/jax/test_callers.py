@@ -94,7 +94,7 @@ def test_a_step_of_a_workflow_checks_the_fragment_and_builds(step: str, head: li
     lines = after_of_callers(".github/workflows/wheels.yml", text).splitlines()[3:]
     assert lines[:2] == head
     assert [line.strip() for line in lines[2:]] == [
-        "# rocwheel asks: is rocwheel installed where this runs?",
+        "# rocwheel asks: is rocwheel installed on the machine that runs this?",
         "rocwheel jax bazelrc --check --settings rocm.toml --output rocm.bazelrc",
         "bazel build --config=rocm_build --config=python311 //pjrt:pjrt_c_api_gpu_plugin.so",
         wheel("pjrt"),
@@ -105,46 +105,54 @@ def test_a_step_of_a_workflow_checks_the_fragment_and_builds(step: str, head: li
 @pytest.mark.parametrize(
     ("path", "text", "reason"),
     [
-        ("a.sh", f"cd jax_rocm_plugin\n{CALL} && echo done\n", "its lines hold more than the call"),
-        ("a.sh", f"cd jax_rocm_plugin\nif {CALL}; then :; fi\n", "its lines hold more than the call"),
-        ("a.sh", f"{CALL}\n", "these are for the folder jax_rocm_plugin, and where this runs is not said"),
+        ("a.sh", f"cd jax_rocm_plugin\n{CALL} && echo done\n", "its lines contain other text"),
+        ("a.sh", f"cd jax_rocm_plugin\nif {CALL}; then :; fi\n", "its lines contain other text"),
+        (
+            "a.sh",
+            f"{CALL}\n",
+            "they must run in the folder jax_rocm_plugin, and this file doesn't say where this call runs",
+        ),
         (
             "a.sh",
             f"pushd jax_rocm_plugin\npopd\n{CALL}\n",
-            "these are for the folder jax_rocm_plugin, and where this runs is not said",
+            "they must run in the folder jax_rocm_plugin, and this file doesn't say where this call runs",
         ),
-        ("Makefile", f"a:\n\t{CALL}\n", "these are for the folder jax_rocm_plugin, and where this runs is not said"),
+        (
+            "Makefile",
+            f"a:\n\t{CALL}\n",
+            "they must run in the folder jax_rocm_plugin, and this file doesn't say where this call runs",
+        ),
         (
             "jax_rocm_plugin/Makefile",
             f"a:\n\t{CALL} --rocm_amdgpu_targets=gfx942\n",
-            "it builds for gfx942, rocm.toml for gfx90a",
+            "the call builds for gfx942, but rocm.toml has gfx90a",
         ),
         (
             "jax_rocm_plugin/Makefile",
             f"a:\n\t{CALL} --rocm_path=/opt/rocm-6\n",
-            "it has the ROCm in /opt/rocm-6, rocm.toml that in /opt/rocm",
+            "the call uses the ROCm in /opt/rocm-6, but rocm.toml has /opt/rocm",
         ),
         (
             "jax_rocm_plugin/Makefile",
             f"a:\n\t{CALL} --clang_path=/usr/bin/clang-19\n",
-            "it is compiled by /usr/bin/clang-19, by rocm.toml with /usr/bin/clang-18",
+            "the call uses the compiler /usr/bin/clang-19, but rocm.toml has /usr/bin/clang-18",
         ),
         (
             "jax_rocm_plugin/Makefile",
             f"a:\n\t{CALL} --target_cpu_features=native\n",
-            "it is for the CPU features 'native', rocm.toml for 'release'",
+            "the call uses the CPU features 'native', but rocm.toml has 'release'",
         ),
         (
             "jax_rocm_plugin/Makefile",
             f"a:\n\t{CALL} --python_version=3.13\n",
-            "it is for Python 3.13, which rocm.toml doesn't name",
+            "the call is for Python 3.13, which rocm.toml doesn't list",
         ),
     ],
 )
 def test_what_a_file_does_not_decide_is_asked_once_beside_the_commands(path: str, text: str, reason: str) -> None:
     asked = question(path, text)
     assert asked.startswith(
-        f"what becomes of this call of build.py? It stands for these commands, but {reason}: bazel "
+        f"what should replace this call of build.py? It is equivalent to these commands, but {reason}: bazel "
     )
     assert " rocwheel jax wheel pjrt " in asked
 
@@ -152,8 +160,8 @@ def test_what_a_file_does_not_decide_is_asked_once_beside_the_commands(path: str
 def test_a_question_about_lines_that_yaml_joins_stands_above_their_step() -> None:
     step = f"      - run: >\n          cd jax_rocm_plugin &&\n          {CALL}\n"
     lines = after_of_callers("a.yml", f"jobs:\n  x:\n    steps:\n{step}").splitlines()
-    assert lines[3].startswith("      # rocwheel asks: what becomes of this call of build.py?")
-    assert "joins its lines with others" in " ".join(line.strip(" #") for line in lines)
+    assert lines[3].startswith("      # rocwheel asks: what should replace this call of build.py?")
+    assert "joins its lines with other lines" in " ".join(line.strip(" #") for line in lines)
     assert "\n".join([*lines[-3:], ""]) == step
 
 
@@ -161,7 +169,7 @@ def test_a_list_of_arguments_is_asked_about() -> None:
     asked = question(
         "a.py", 'import subprocess\n\nsubprocess.run(["python", "build/build.py", "build", "--wheels=jax-rocm-pjrt"])\n'
     )
-    assert "a list of arguments is one command, and these are several" in asked
+    assert "a list of arguments is a single command, and there are several new commands" in asked
 
 
 TEMPLATE = (
@@ -189,12 +197,12 @@ def test_a_text_that_becomes_the_makefile_of_the_workspace_has_the_new_commands(
 
 def test_backslashes_do_not_go_into_a_string_that_would_read_them() -> None:
     asked = question("stack.py", TEMPLATE.replace("PREFIX", ""))
-    assert "they have backslashes, and the text that they would stand in is no raw string" in asked
+    assert "they contain backslashes, and the string around them isn't a raw string" in asked
 
 
 def test_a_call_that_cannot_be_translated_is_asked_about() -> None:
     asked = question("a.sh", 'cd jax_rocm_plugin\npython3 build/build.py build "$@"\n')
-    assert asked.startswith("what becomes of this call of build.py? ")
+    assert asked.startswith("what should replace this call of build.py? ")
 
 
 def test_without_the_file_of_the_version_its_place_is_left_open() -> None:

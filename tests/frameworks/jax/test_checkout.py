@@ -80,7 +80,7 @@ def test_a_commit_of_the_workspace_is_no_option_of_git(rocm_jax: RocmJaxCheckout
     rule.write_text(rule.read_text().replace(git(rocm_jax.jax, "rev-parse", "HEAD"), f"--output={tmp_path}/out"))
     commit_all(rocm_jax.folder)
     committed = read_checkout(rocm_jax.folder).committed
-    with pytest.raises(InputError, match="jax: has no jaxlib/rocm/BUILD at --output="):
+    with pytest.raises(InputError, match="jax: has no jaxlib/rocm/BUILD in commit --output="):
         read_jax_build(rocm_jax.jax, committed, find_structure(committed, "x"))
     assert list((tmp_path / "out:jaxlib/rocm").iterdir()) == []
 
@@ -130,7 +130,7 @@ def test_a_folder_without_git_is_read_as_it_is(rocm_jax: RocmJaxCheckout, tmp_pa
 
 def test_a_clone_without_the_commit_is_refused(rocm_jax: RocmJaxCheckout) -> None:
     with pytest.raises(
-        InputError, match=r"xla: has no jaxlib/rocm/BUILD at [0-9a-f]{40}. Fetch the commit that jax_ro"
+        InputError, match=r"xla: has no jaxlib/rocm/BUILD in commit [0-9a-f]{40}. Fetch the commit in jax_ro"
     ):
         read(rocm_jax.xla, rocm_jax)
 
@@ -145,7 +145,7 @@ def test_patches_that_do_not_fit_are_refused(rocm_jax: RocmJaxCheckout) -> None:
     patch.write_text(patch.read_text().replace("private", "other"))
     commit_all(rocm_jax.folder)
     with pytest.raises(
-        InputError, match=r"has a jaxlib/rocm/BUILD that patch 1 of the workspace doesn't fit \(error: "
+        InputError, match=r"has a jaxlib/rocm/BUILD to which the workspace's patch 1 doesn't apply \(error: "
     ):
         read(rocm_jax.jax, rocm_jax)
 
@@ -177,14 +177,14 @@ def test_an_unknown_tree_is_told_all_that_was_expected_and_where() -> None:
     with pytest.raises(ProblemsError) as raised:
         find_structure(Checkout({}), "folder")
     assert str(raised.value) == (
-        "folder: is no checkout of rocm-jax's kind: 5 problems\n"
-        "  jax_rocm_plugin/.bazelrc: is not there; expected this file with the configs rocm or rocm_base\n"
-        "  jax_rocm_plugin/WORKSPACE: is not there; expected this file with workspace(name = ...)\n"
-        "  jax_rocm_plugin/pjrt/BUILD: is not there; expected this file with one cc_binary with linkshared, the "
-        "plugin\n"
-        "  jax_rocm_plugin/jaxlib_ext/tools/BUILD: is not there; expected this file with what the wheel of the "
-        "extension modules takes\n"
-        "  jax_rocm_plugin/third_party/jax/workspace.bzl: is not there; expected this file with a rule that fetches "
+        "folder: isn't a checkout of rocm-jax or a fork: 5 problems\n"
+        "  jax_rocm_plugin/.bazelrc: doesn't exist; expected a file with the configs rocm or rocm_base\n"
+        "  jax_rocm_plugin/WORKSPACE: doesn't exist; expected a file with workspace(name = ...)\n"
+        "  jax_rocm_plugin/pjrt/BUILD: doesn't exist; expected a file with one cc_binary with linkshared, which is "
+        "the plugin\n"
+        "  jax_rocm_plugin/jaxlib_ext/tools/BUILD: doesn't exist; expected a file with the inputs for the wheel "
+        "with the extension modules\n"
+        "  jax_rocm_plugin/third_party/jax/workspace.bzl: doesn't exist; expected a file with a rule that fetches "
         "@jax with patches"
     )
 
@@ -192,18 +192,18 @@ def test_an_unknown_tree_is_told_all_that_was_expected_and_where() -> None:
 @pytest.mark.parametrize(
     ("path", "text", "told"),
     [
-        (".bazelrc", "build --jobs=1\n", "is of another kind; expected the configs rocm or rocm_base"),
-        ("WORKSPACE", "", "is of another kind; expected workspace(name = ...)"),
-        ("pjrt/BUILD", "cc_binary(", "can't be read as Starlark (line 1). Mend it first."),
+        (".bazelrc", "build --jobs=1\n", "doesn't have the expected contents; expected the configs rocm or rocm_base"),
+        ("WORKSPACE", "", "doesn't have the expected contents; expected workspace(name = ...)"),
+        ("pjrt/BUILD", "cc_binary(", "isn't valid Starlark (line 1). Correct the file."),
         (
             "pjrt/BUILD",
             'cc_binary(name = "tool")\n',
-            "is of another kind; expected one cc_binary with linkshared, the plugin",
+            "doesn't have the expected contents; expected one cc_binary with linkshared, which is the plugin",
         ),
         (
             "third_party/jax/workspace.bzl",
             'git_repository(name = "xla")\n',
-            "is of another kind; expected a rule that fetches @jax with patches",
+            "doesn't have the expected contents; expected a rule that fetches @jax with patches",
         ),
     ],
 )

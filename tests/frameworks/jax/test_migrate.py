@@ -122,7 +122,7 @@ def test_a_module_that_nobody_links_is_told() -> None:
         jax_patch(BUILD, ["_rnn.so", "_linalg.so"], "jax_rocm7_plugin", "jax_rocm_plugin")
     assert str(raised.value) == (
         "@jax//jaxlib/rocm/BUILD: has no rule that links _linalg.so; expected one of nanobind_extension, "
-        "pybind_extension, cc_binary for each"
+        "pybind_extension, cc_binary for each module"
     )
 
 

@@ -114,7 +114,7 @@ def test_without_the_source_of_jax_the_patch_is_asked_for_and_made_later(rocm_ja
 
 def test_a_run_without_the_source_that_the_last_one_had_is_told_so(rocm_jax: RocmJaxCheckout) -> None:
     migrate(rocm_jax)
-    with pytest.raises(InputError, match=r"not committed. Commit it, or give the same --jax again."):
+    with pytest.raises(InputError, match=r"isn't committed. Commit the patch, or pass the same --jax again."):
         plan(rocm_jax, jax=False)
 
 
@@ -125,7 +125,9 @@ def test_a_target_that_uses_an_old_builder_keeps_it_and_is_asked_about(rocm_jax:
     migration = migrate(rocm_jax)
     assert (rocm_jax.workspace / "pjrt/tools/build_gpu_plugin_wheel.py").exists()
     (text,) = (question.text for question in migration.questions if question.path.endswith("plugin/BUILD.bazel"))
-    assert text.startswith("who builds these targets? They run the old wheel builders, which stay as long as they do;")
+    assert text.startswith(
+        "who builds these targets? They run the old wheel builders, which stay as long as these targets exist;"
+    )
     commit_all(rocm_jax.folder)
     assert plan(rocm_jax).patch == b""
 
@@ -144,7 +146,7 @@ def test_mixed_line_ends_are_refused(rocm_jax: RocmJaxCheckout) -> None:
     path = rocm_jax.folder / BAZELRC
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n", 3))
     commit_all(rocm_jax.folder)
-    with pytest.raises(InputError, match=r"\.bazelrc: has lines that end in CR LF, and others that don't; ex"):
+    with pytest.raises(InputError, match=r"\.bazelrc: mixes CR LF and LF line endings; ex"):
         plan(rocm_jax)
 
 
@@ -161,7 +163,7 @@ def test_mixed_line_ends_are_refused(rocm_jax: RocmJaxCheckout) -> None:
 def test_changes_that_are_not_committed_are_refused(rocm_jax: RocmJaxCheckout, change: object) -> None:
     assert callable(change)
     change(rocm_jax.folder)
-    with pytest.raises(ProblemsError, match=r"is not clean: 1 problem\n  .*: has changes that are not committed"):
+    with pytest.raises(ProblemsError, match=r"isn't clean: 1 problem\n  .*: has uncommitted changes"):
         plan(rocm_jax)
 
 
@@ -171,17 +173,17 @@ def test_files_that_git_does_not_know_are_left_alone(rocm_jax: RocmJaxCheckout) 
 
 
 def test_what_is_no_checkout_is_refused(rocm_jax: RocmJaxCheckout, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"absent: is no folder; expected a git checkout of rocm-jax's kind"):
+    with pytest.raises(InputError, match=r"absent: isn't a folder; expected a git checkout of rocm-jax or a fork"):
         plan_migration(tmp_path / "absent")
-    with pytest.raises(InputError, match=r"is no git checkout with a commit \(git says: fatal: not a git repository"):
+    with pytest.raises(InputError, match=r"isn't a git checkout with a commit \(git says: fatal: not a git repository"):
         plan_migration(tmp_path)
-    with pytest.raises(ProblemsError, match=r"is no checkout of rocm-jax's kind: 5 problems"):
+    with pytest.raises(ProblemsError, match=r"isn't a checkout of rocm-jax or a fork: 5 problems"):
         plan_migration(rocm_jax.jax)
 
 
 def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    with pytest.raises(InputError, match=r"is no git checkout with a commit .* Commit its files first."):
+    with pytest.raises(InputError, match=r"isn't a git checkout with a commit .* Commit its files."):
         plan_migration(tmp_path)
 
 
@@ -201,7 +203,7 @@ def test_settings_that_somebody_edited_are_kept(rocm_jax: RocmJaxCheckout) -> No
 def test_settings_that_are_none_are_refused(rocm_jax: RocmJaxCheckout) -> None:
     (rocm_jax.workspace / "rocm.toml").write_text("schema = 2\n")
     commit_all(rocm_jax.folder)
-    with pytest.raises(InputError, match=r"^jax_rocm_plugin/rocm.toml: doesn't hold settings"):
+    with pytest.raises(InputError, match=r"^jax_rocm_plugin/rocm.toml: doesn't contain valid settings"):
         plan(rocm_jax)
 
 
@@ -213,8 +215,8 @@ def test_every_file_that_cannot_be_written_is_told_before_any_is(rocm_jax: RocmJ
         apply_changes(migration.root, migration.changes)
     root = rocm_jax.folder
     assert [str(problem) for problem in raised.value.problems] == [
-        f"{root / BAZELRC}: is read-only. Make it writable (chmod u+w).",
-        f"{root / 'jax_rocm_plugin/WORKSPACE'}: is read-only. Make it writable (chmod u+w).",
+        f"{root / BAZELRC}: is read-only. Make the file writable (chmod u+w).",
+        f"{root / 'jax_rocm_plugin/WORKSPACE'}: is read-only. Make the file writable (chmod u+w).",
     ]
     assert not (rocm_jax.workspace / "rocm.toml").exists()
 
@@ -234,7 +236,9 @@ def test_a_link_that_leads_elsewhere_is_not_followed(rocm_jax: RocmJaxCheckout, 
     (tmp_path / "elsewhere").mkdir()
     (rocm_jax.workspace / "rocm_wheel").symlink_to(tmp_path / "elsewhere")
     migration = plan(rocm_jax)
-    with pytest.raises(ProblemsError, match=r"rocm_wheel/BUILD.bazel: is below a symbolic link. Put a folder in the"):
+    with pytest.raises(
+        ProblemsError, match=r"rocm_wheel/BUILD.bazel: is in a folder that is a symbolic link. Replace the link"
+    ):
         apply_changes(migration.root, migration.changes)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
@@ -249,8 +253,8 @@ def test_modes_of_files_stay(rocm_jax: RocmJaxCheckout) -> None:
 @pytest.mark.parametrize(
     ("end", "reason"),
     [
-        (b"\0", "The file holds a NUL character and was not read."),
-        (b"#" * (1 << 20), "The file is larger than 1 MiB and was not read."),
+        (b"\0", "The file contains a NUL character and wasn't read."),
+        (b"#" * (1 << 20), "The file is larger than 1 MiB and wasn't read."),
     ],
 )
 def test_a_script_that_is_not_read_keeps_build_py_and_is_asked_about(
@@ -275,13 +279,16 @@ def test_a_script_that_is_not_read_keeps_build_py_and_is_asked_about(
             "docker/Dockerfile.ubu22",
             b"FROM ubuntu\nRUN cd jax_rocm_plugin && python build/build.py build --wheels=jax-rocm-pjrt\n",
             2,
-            "what becomes of this use of build.py? Nothing was edited here, and so build.py stays.",
+            "what should replace this use of build.py? This file wasn't edited, so build.py stays.",
         ),
         (
             "make.sh",
             b"cd jax_rocm_plugin\r\npython build/build.py build --wheels=jax-rocm-pjrt\n",
             2,
-            "what becomes of this use of build.py? Its lines end in CR LF and in LF: convert it and run this again.",
+            (
+                "what should replace this use of build.py? The file mixes CR LF and LF line endings: convert the file, "
+                "and run this command again."
+            ),
         ),
     ],
 )

@@ -55,16 +55,16 @@ def test_a_checkout_that_says_everything_is_asked_nothing() -> None:
     [
         ({"rc": "build:rocm_base --jobs=1\n"}, "which compiler?", 'compiler = "/usr/lib/llvm-18/bin/clang"'),
         ({"rc": "build:rocm_base --jobs=1\n"}, "which GPU targets?", 'targets = ["list@rocm-jax"]'),
-        ({"rc": "build:rocm_base --jobs=1\n"}, "Nothing here names it.", 'rocm-path = "/opt/rocm"'),
+        ({"rc": "build:rocm_base --jobs=1\n"}, "No file in this checkout names it.", 'rocm-path = "/opt/rocm"'),
         (
             {"rc": "build:rocm_base --jobs=1\n", "a.sh": "--rocm_path=/a\n--rocm_path=/b\n"},
             "The callers of build.py name /a, /b.",
             'rocm-path = "/opt/rocm"',
         ),
-        ({"WORKSPACE": ""}, "which Pythons?", 'python-versions = ["3.12"]'),
+        ({"WORKSPACE": ""}, "which Python versions?", 'python-versions = ["3.12"]'),
         (
             {BUILDER: '"patchelf"; "_rocm_sdk_libraries_" + x; "/opt/rocm/lib"\n'},
-            "is the SDK one for each family?",
+            "does each family have its own SDK?",
             "sea",
         ),
     ],

@@ -69,16 +69,16 @@ def test_a_build_outside_of_git_has_no_commit() -> None:
         (
             [],
             (
-                "the call of jax_wheel: can't be read (the following arguments are required: --output_path, --cpu, "
-                "--platform_version). It is made for the rule jax_wheel; to make a wheel by hand, use "
-                "rocwheel jax wheel."
+                "the call of jax_wheel: is invalid (the following arguments are required: --output_path, --cpu, "
+                "--platform_version). Only the rule jax_wheel should call this program; to build a wheel by hand, "
+                "use rocwheel jax wheel."
             ),
         ),
-        ([*WORDS, "--skip_gpu_kernels"], "can't be read (unrecognized arguments: --skip_gpu_kernels)"),
-        ([*WORDS, "--editable"], "asks for an editable wheel; expected a wheel"),
-        ([*WORDS, "--enable-rocm", "False"], "is not for ROCm; expected enable_rocm = True alone"),
-        ([*WORDS, "--enable-cuda", "True"], "is not for ROCm; expected enable_rocm = True alone"),
-        (WORDS[:10], "names no files (--srcs); expected those of wheel_sources, as source_files"),
+        ([*WORDS, "--skip_gpu_kernels"], "is invalid (unrecognized arguments: --skip_gpu_kernels)"),
+        ([*WORDS, "--editable"], "requests an editable wheel; expected a wheel"),
+        ([*WORDS, "--enable-rocm", "False"], "isn't for ROCm; expected only enable_rocm = True"),
+        ([*WORDS, "--enable-cuda", "True"], "isn't for ROCm; expected only enable_rocm = True"),
+        (WORDS[:10], "has no files (--srcs); expected the files from wheel_sources in source_files"),
         ([*WORDS, "--platform_version", "seven"], "platform_version: is 'seven'; expected a version"),
         ([*WORDS, "--jaxlib_git_hash", "main"], "jaxlib_git_hash: is 'jax=main'; expected REPOSITORY=COMMIT"),
         ([*WORDS, "--srcs=--"], "--srcs: is '--', which ends the options; expected a value"),
@@ -167,7 +167,7 @@ def test_a_package_for_a_module_becomes_none_for_a_workspace_unnoticed(tmp_path:
         starlark_package(tmp_path, "workspace")
     assert str(caught.value) == (
         f"{tmp_path}: has the files for MODULE.bazel; expected the files for WORKSPACE, or no files. "
-        "Give --bzlmod, or delete extensions.bzl first."
+        "Add --bzlmod, or delete extensions.bzl."
     )
     (tmp_path / "extensions.bzl").write_text("# of somebody else\n")
     assert set(starlark_package(tmp_path, "workspace").files) == COMMON
@@ -187,7 +187,10 @@ def test_edited_files_are_named_and_nothing_is_written(tmp_path: Path) -> None:
         (tmp_path / name).write_text("mine")
     with pytest.raises(HandEditedFilesError) as caught:
         package.write(tmp_path)
-    found = "was edited by hand, or made by something else. Put the changes elsewhere, or give --force to lose them."
+    found = (
+        "was edited by hand, or rocwheel didn't write it. Move the changes to another file, or add --force to "
+        "discard them."
+    )
     assert [str(problem) for problem in caught.value.problems] == [
         f"{tmp_path / name}: {found}" for name in ("cc.bzl", "run_path.bzl")
     ]
@@ -201,7 +204,7 @@ def test_the_workspace_itself_is_the_package_without_a_name(tmp_path: Path) -> N
 
 
 def test_a_folder_that_no_label_can_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="can't be a package of Bazel"):
+    with pytest.raises(InputError, match="can't be a Bazel package"):
         starlark_package(tmp_path / 'a b"c', "workspace")
 
 

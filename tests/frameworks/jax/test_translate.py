@@ -145,7 +145,7 @@ def test_a_local_xla_is_overridden_and_its_own_commit_stamped() -> None:
     assert "--override_repository=xla=/src/xla" in bazel_words(made)
     text = spell_commands(made.commands, "shell")
     assert '--commit ROCm/xla="$(git -C /src/xla rev-parse HEAD)"' in text
-    assert "commit_info.py recorded the pinned one" in wrong(made)["--local_xla_path"]
+    assert "commit_info.py recorded the pinned commit" in wrong(made)["--local_xla_path"]
 
 
 def test_an_overridden_jax_is_stamped_too() -> None:
@@ -168,7 +168,8 @@ def test_an_override_in_any_form_is_stamped_and_reported(options: tuple[str, ...
     assert f'--commit {commit}="$(git -C /src/xla rev-parse HEAD)"' in spell_commands(made.commands, "shell")
     name = commit.rpartition("/")[2]
     assert wrong(made)[f"--override_repository={name}"] == (
-        f"built another {name}, yet commit_info.py recorded the pinned commit; now its own is stamped"
+        f"built another {name}, but commit_info.py recorded the pinned commit; now commit_info.py has the commit "
+        "that is built"
     )
 
 
@@ -188,28 +189,26 @@ def test_variables_make_the_version() -> None:
     words = assembly_words(made)
     assert words[words.index("--version") + 1] == "0.12.0.post2+rocm7.2"
     assert "ROCm/rocm-jax=abcdef0" in words
-    assert "X.postN does not satisfy" in wrong(made)["WHEEL_POST_RELEASE"]
+    assert "X.postN doesn't satisfy" in wrong(made)["WHEEL_POST_RELEASE"]
 
 
 def test_an_origin_that_a_shell_would_have_eaten_arrives_and_is_reported() -> None:
     option = "--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/../rocm/lib"
     made = translate([*PJRT, f"--bazel_options={option}"])
     assert option in bazel_words(made)
-    assert wrong(made)[option] == (
-        "went through a second shell, which expanded $ORIGIN; here it arrives as it is written"
-    )
+    assert wrong(made)[option] == ("went through a second shell, which expanded $ORIGIN; now nothing expands it")
 
 
 def test_an_origin_that_a_shell_has_eaten_already_is_reported() -> None:
     made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"])
     assert wrong(made)["--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"] == (
-        "holds /../rocm/lib, so a shell or make has expanded $ORIGIN already; write the option in single quotes"
+        "contains /../rocm/lib, so a shell or make has already expanded $ORIGIN; put the option in single quotes"
     )
 
 
 def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
     made = translate([*PJRT, "--bazel_options=--linkopt=-Wl,-rpath,/opt/rocm/lib"])
-    assert wrong(made)["--linkopt=-Wl,-rpath,/opt/rocm/lib"].startswith("patchelf replaced every run path")
+    assert wrong(made)["--linkopt=-Wl,-rpath,/opt/rocm/lib"].startswith("patchelf later replaced every run path")
 
 
 @pytest.mark.parametrize(
@@ -217,11 +216,11 @@ def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
     [
         (PJRT, ".jax_configure.bazelrc", "flags were applied twice"),
         (PJRT, "jax-rocm*-pjrt", "its version.py was never stamped"),
-        ((*PJRT, "--dry_run"), "--dry_run", "wrote .jax_configure.bazelrc all the same"),
-        ((*PJRT, "--target_cpu=x86_64"), "--target_cpu=x86_64", "ended with a KeyError"),
-        ((*PJRT, "--target_cpu=k8"), "--target_cpu=k8", "ended with a KeyError"),
+        ((*PJRT, "--dry_run"), "--dry_run", "still wrote .jax_configure.bazelrc"),
+        ((*PJRT, "--target_cpu=x86_64"), "--target_cpu=x86_64", "failed with a KeyError"),
+        ((*PJRT, "--target_cpu=k8"), "--target_cpu=k8", "failed with a KeyError"),
         ((*PJRT, "--target_cpu=aarch64"), "--target_cpu_features=release", "aarch64 has no AVX"),
-        (("build.py", "requirements_update"), "requirements_update", "ended with an AttributeError"),
+        (("build.py", "requirements_update"), "requirements_update", "failed with an AttributeError"),
     ],
 )
 def test_what_was_silently_wrong_is_reported(arguments: tuple[str, ...], option: str, text: str) -> None:
@@ -303,16 +302,18 @@ def test_the_python_is_the_one_that_ran_the_old_tool() -> None:
 
 def test_what_the_machine_decided_is_reported_as_assumed() -> None:
     assert {note.option: note.text for note in translate(PJRT).assumed} == {
-        "--python_version": "was that of the Python that ran build.py; 3.12 is assumed",
-        "--clang_path": "was the first clang on PATH; /usr/lib/llvm-18/bin/clang is assumed",
-        "--rocm_amdgpu_targets": "its default differed between versions; the last is assumed",
+        "--python_version": "was the version of the Python that ran build.py; rocwheel assumes 3.12",
+        "--clang_path": "was the first clang on PATH; rocwheel assumes /usr/lib/llvm-18/bin/clang",
+        "--rocm_amdgpu_targets": "had different defaults in different versions; rocwheel assumes the last default",
     }
-    unknown = "its version is not in the path, and the old tool asked the compiler: write compiler-version to rocm.toml"
+    unknown = (
+        "the path doesn't contain the version, and the old tool asked the compiler: set compiler-version in rocm.toml"
+    )
     of_clang = {note.option: note.text for note in translate([*PJRT, "--clang_path=/usr/bin/clang"]).assumed}
-    assert of_clang["/usr/bin/clang"].startswith(f"{unknown} (before 19, ")
-    assert of_clang["/usr/bin/clang"].endswith(", and from 16 on add clang to configs")
+    assert of_clang["/usr/bin/clang"].startswith(f"{unknown} (for versions before 19, ")
+    assert of_clang["/usr/bin/clang"].endswith(", and for version 16 or later add clang to configs")
     of_gcc = {note.option: note.text for note in translate([*PJRT, "--use_clang=false"]).assumed}
-    assert of_gcc["/usr/bin/gcc"].startswith(f"{unknown} (before 13, ")
+    assert of_gcc["/usr/bin/gcc"].startswith(f"{unknown} (for versions before 13, ")
     given = ("--python_version=3.11", "--use_clang=false", "--gcc_path=/usr/bin/gcc-13", "--rocm_amdgpu_targets=gfx942")
     assert translate([*PJRT, *given]).assumed == ()
 
@@ -323,7 +324,7 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
         (
             ["build.py", "build"],
             (
-                "--wheels: names none, which stood for jaxlib and was refused; expected one of jax-rocm-plugin and "
+                "--wheels: names no wheel, which meant jaxlib and was rejected; expected one of jax-rocm-plugin and "
                 "jax-rocm-pjrt"
             ),
         ),
@@ -334,37 +335,40 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
         (
             [*PJRT, "--nonsense"],
             (
-                "command line: unrecognized arguments: --nonsense; expected a command line that build/build.py takes. "
-                "Give the whole old command line after --."
+                "command line: unrecognized arguments: --nonsense; expected a command line of build/build.py. "
+                "Pass the complete old command line after --."
             ),
         ),
         (
             [*PJRT, "--target_cpu_features=fast"],
-            "--target_cpu_features: is 'fast'; expected release, native or default",
+            "--target_cpu_features: is 'fast'; expected release, native, or default",
         ),
         ([*PJRT, "--use_clang=no"], "--use_clang: is 'no'; expected true or false"),
         (
             [*PJRT, "--bazel_options=--repo_env=HERMETIC_PYTHON_VERSION=3.11"],
             (
                 "--bazel_options: is '--repo_env=HERMETIC_PYTHON_VERSION=3.11'; expected no option that sets the "
-                "Python. Give the version as --python_version."
+                "Python version. Pass the version with --python_version."
             ),
         ),
         (
             [*PJRT, "--bazel_options=--repo_env HERMETIC_PYTHON_VERSION=3.10"],
             (
-                "--bazel_options: is 'HERMETIC_PYTHON_VERSION=3.10'; expected no option that sets the "
-                "Python. Give the version as --python_version."
+                "--bazel_options: is 'HERMETIC_PYTHON_VERSION=3.10'; expected no option that sets the Python "
+                "version. Pass the version with --python_version."
             ),
         ),
         (
             [*PJRT, "--bazel_options=--copt='x"],
-            ("command line: has \"--copt='x\", which a shell can't read (No closing quotation). Close the quotes."),
+            (
+                "command line: has \"--copt='x\", which isn't valid in a shell (No closing quotation). Add the "
+                "missing quote."
+            ),
         ),
         *(
             (
                 [*PJRT, f"--{name}=$HOME/x"],
-                f"--{name}: is '$HOME/x'; expected the path itself, since the second shell that expanded it is gone",
+                f"--{name}: is '$HOME/x'; expected a literal path, because no second shell expands variables anymore",
             )
             for name in ("bazel_path", "output_path", "rocm_path", "clang_path", "gcc_path", "local_xla_path")
         ),
@@ -405,7 +409,7 @@ def test_settings_that_bazelrc_would_refuse_are_refused(option: str, problem: st
 def test_other_wheels_are_dropped_with_a_reason() -> None:
     made = translate(["build.py", "build", "--wheels=jaxlib,jax-rocm-pjrt"])
     assert {note.option: note.text for note in made.dropped}["--wheels=jaxlib"] == (
-        "this workspace builds the wheels for ROCm alone"
+        "this workspace builds only the wheels for ROCm"
     )
 
 
@@ -422,7 +426,7 @@ def test_values_are_parted_as_the_old_shell_did() -> None:
     words = bazel_words(made)
     assert words[:4] == ("bazel", "--a", "--b", "build")
     assert words[-4:-1] == ("--jobs", "4", "--copt=-DX=a b")
-    assert "split it at blanks" in wrong(made)["--jobs 4"]
+    assert "split it at spaces" in wrong(made)["--jobs 4"]
 
 
 def test_variables_count_wherever_they_stand_before_build_py() -> None:
@@ -524,7 +528,9 @@ def test_variables_are_carried_over_to_the_assembly(variable: str, position: str
 
 @pytest.mark.parametrize("option", ["--wheels=$W", "--target_cpu_features=$F"])
 def test_a_variable_that_decides_the_commands_is_refused(option: str) -> None:
-    with pytest.raises(InputError, match="is known only when the command runs; expected the value itself") as caught:
+    with pytest.raises(
+        InputError, match="whose value isn't known before the command runs; expected a literal value"
+    ) as caught:
         translate(["build.py", "build", "--wheels=jax-rocm-pjrt", mark_variables(option)])
     assert str(caught.value).startswith(option.replace("=", ": is ") + ",")
 
@@ -535,7 +541,7 @@ def test_characters_that_stand_for_what_is_filled_in_are_refused(character: str)
     word = f"--bazel_options={character}lb{character}"
     with pytest.raises(InputError) as caught:
         mark_variables(word)
-    assert str(caught.value) == (f"{word!a}: is no text; expected a word of a command, without control characters")
+    assert str(caught.value) == (f"{word!a}: isn't text; expected a word without control characters")
 
 
 def test_carried_variables_arrive_through_a_shell(tmp_path: Path) -> None:
@@ -599,7 +605,7 @@ def test_a_list_of_arguments_is_read_with_what_is_added_and_with_what_its_caller
         (32, "if rbe", "--rbe"),
     ]
     assert [(item.first_line, item.reason) for item in found.undecided] == [
-        (41, "build/rocm/ci_build calls build.py in its turn: give that file, too")
+        (41, "build/rocm/ci_build calls build.py: pass that file, too")
     ]
 
 
@@ -614,12 +620,15 @@ def test_a_shell_script_is_read_with_its_variables_and_arrays() -> None:
         ),
     ]
     assert undecided == [
-        "22: '$@' brings options, and this file doesn't set it: translate the whole command line by itself",
         (
-            "24: '$FLAGS' brings options that depend on what runs before (line 23): translate the whole command line "
-            "by itself"
+            "22: '$@' contains options, and this file doesn't set the variable: translate the complete command line "
+            "separately"
         ),
-        "25: stands in the text of a command for another shell: translate it by itself",
+        (
+            "24: '$FLAGS' contains options that depend on earlier commands (line 23): translate the complete "
+            "command line separately"
+        ),
+        "25: is part of a string that another shell runs: translate this call separately",
     ]
 
 
@@ -652,11 +661,11 @@ def test_variables_of_make_are_expanded_where_they_bring_options(text: str, call
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("A = $(B)\nB = $(A)\n", "'$(A)' is set by means of itself"),
-        ("A = $(A)\n", "'$(A)' is set by means of itself"),
-        ("ifdef R\nA = --rbe\nendif\n", "depend on what runs before (line 2)"),
-        ("A = --rbe\nA += --verbose\n", "depend on what runs before (line 1, 2)"),
-        ("", "and this file doesn't set it"),
+        ("A = $(B)\nB = $(A)\n", "'$(A)' is defined in terms of itself"),
+        ("A = $(A)\n", "'$(A)' is defined in terms of itself"),
+        ("ifdef R\nA = --rbe\nendif\n", "depend on earlier commands (line 2)"),
+        ("A = --rbe\nA += --verbose\n", "depend on earlier commands (line 1, 2)"),
+        ("", "and this file doesn't set the variable"),
         ("".join(f"A{n} = $(A{n + 1}) $(A{n + 1})\n" for n in range(40)) + "A = $(A0)\nA40 = --x\n", "more than 10000"),
     ],
 )
@@ -694,14 +703,14 @@ def test_only_what_a_shell_would_run_is_a_call(text: str, calls: list[str]) -> N
     ],
 )
 def test_a_text_that_a_program_fills_in_is_not_taken_at_its_word(word: str, field: str) -> None:
-    reason = f"holds {field}, which the program fills in: translate the command line that it makes by itself"
+    reason = f"contains {field}, which the program fills in: translate the resulting command line separately"
     assert read(f"run('{CALL} \"{word}\"')\n", "x.py") == ([], [f"1: {reason}"])
 
 
 def test_a_makefile_that_a_program_fills_in_is_not_taken_at_its_word() -> None:
     makefile = f"x:\n\t{CALL} --wheel_output={{out}}\n"
     calls, undecided = read(f"T = '''\n{makefile}'''.format(out=1)\n", "x.py")
-    reason = "holds {out}, which the program fills in: translate the command line that it makes by itself"
+    reason = "contains {out}, which the program fills in: translate the resulting command line separately"
     assert (calls, undecided) == ([], [f"3: {reason}"])
 
 
@@ -727,11 +736,11 @@ def test_the_kind_of_a_file_is_in_its_name_or_its_first_line(name: str, text: st
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("x.txt", CALL, "x.txt: is neither named as one that is read, nor begins with #! and a program; expected a "),
-        ("x.sh", "a\0b", "x.sh: is no text: it has the character '\\x00'"),
-        ("x.py", "def (", "x.py: can't be read as Python: invalid syntax"),
+        ("x.txt", CALL, "x.txt: has neither a known file name nor a first line with #! and a program; expected a "),
+        ("x.sh", "a\0b", "x.sh: isn't text: it contains the character '\\x00'"),
+        ("x.py", "def (", "x.py: isn't valid Python: invalid syntax"),
         ("x.py", "(" * 100_000, "x.py: "),
-        ("x.py", "x = " + "-" * 100_000 + "1", "x.py: is nested too deeply to be read as Python"),
+        ("x.py", "x = " + "-" * 100_000 + "1", "x.py: is nested too deeply to parse as Python"),
     ],
 )
 def test_other_files_are_refused(name: str, text: str, message: str) -> None:
@@ -766,7 +775,7 @@ def test_a_call_outside_of_the_steps_that_are_read_is_undecided(text: str) -> No
     calls, undecided = read(text, "a.yml")
     assert calls == []
     assert [reason.partition(": ")[2] for reason in undecided] == [
-        "stands in no run step of its own lines: translate the command line by itself"
+        "isn't part of a run step: translate the command line separately"
     ]
 
 

@@ -1,1 +1,1 @@
-"""What a Bazel build of JAX for ROCm needs: settings, Starlark files, commands."""
+"""Settings, Starlark files, and commands for Bazel builds of JAX with ROCm."""

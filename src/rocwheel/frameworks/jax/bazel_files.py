@@ -1,7 +1,7 @@
-"""Reads BUILD, .bzl and ``.bazelrc`` files with the place of everything in them, and changes them in place.
+"""Parses and edits BUILD, ``.bzl``, and ``.bazelrc`` files, and keeps the positions of their parts.
 
-Such files are Python as far as its parser is concerned (Bazel's documentation, "Starlark language"), so that Python's
-own syntax tree tells where everything is.
+Starlark has the syntax of Python (Bazel's documentation, "Starlark language"). Therefore, Python's ``ast`` module
+parses these files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _ENVIRONMENT = re.compile(r"--(?:repo|action)_env=(\w+)=(.*)", re.DOTALL)
 
 
 class RcLine(msgspec.Struct, frozen=True):
-    """A line with what follows a backslash at its end: its command, such as ``build:rocm``, and its options."""
+    """A logical line: a command, such as ``build:rocm``, and its options.
+
+    A backslash at the end of a line continues the line.
+    """
 
     text: str
     command: str = ""
@@ -34,12 +37,12 @@ class RcLine(msgspec.Struct, frozen=True):
 
     @property
     def config(self) -> str:
-        """The config that the line belongs to, empty for none."""
+        """The config that the line defines, or an empty string if the line is for no config."""
         return self.command.partition(":")[2]
 
 
 def rc_lines(text: str) -> Iterator[RcLine]:
-    """Yield the lines; comments, blank lines and what no shell could part have no command."""
+    """Yield the logical lines. Comments, blank lines, and lines that can't be split into words have no command."""
     for match in _LOGICAL.finditer(text):
         if match[0]:
             command, *options = _words(match[0]) or [""]
@@ -54,14 +57,14 @@ def _words(line: str) -> list[str]:
 
 
 def _joined(words: list[str]) -> Iterator[str]:
-    """Yield options with their values after ``=``, where they are words of their own."""
+    """Yield the options. If an option's value is a separate word, join the two with ``=``."""
     rest = iter(words)
     for word in rest:
         yield f"{word}={next(rest, '')}" if word in _VALUE_OPTIONS else word
 
 
 def config_options(text: str) -> dict[str, list[str]]:
-    """Return the options of each config, in their order."""
+    """Return the options of each config, in the order of the file."""
     options: dict[str, list[str]] = {}
     for line in rc_lines(text):
         if line.config:
@@ -70,12 +73,15 @@ def config_options(text: str) -> dict[str, list[str]]:
 
 
 def environment(options: list[str]) -> dict[str, str]:
-    """Return the variables that options set for repositories and actions; the last of each name counts."""
+    """Return the environment variables that options set for repositories and actions.
+
+    The last value of a variable wins.
+    """
     return {match[1]: match[2] for option in options if (match := _ENVIRONMENT.fullmatch(option))}
 
 
 def without_lines(text: str, is_dropped: Callable[[RcLine], bool]) -> str:
-    """Return a text without some lines, the comments that stand for them alone, and the blank lines between."""
+    """Return the text without the dropped lines. A paragraph without remaining commands goes with its comments."""
     blocks = re.split(r"(\n\s*\n)", text)
     kept: list[str] = []
     for block, gap in zip(blocks[::2], [*blocks[1::2], ""], strict=False):
@@ -89,11 +95,17 @@ def without_lines(text: str, is_dropped: Callable[[RcLine], bool]) -> str:
 
 
 _NOT_ASCII = re.compile(rb"[^\x00-\x7f]")
-"""Bytes that names and labels don't have; each gives way to one, so that all keep their places."""
+"""Bytes that can't occur in names and labels.
+
+One question mark replaces each byte, so that all positions stay the same.
+"""
 
 
 class StarlarkFile:
-    """A file with its syntax tree; raises `InputError` for a text that has none. Places are in bytes."""
+    """A Starlark file with its syntax tree. Positions are byte offsets.
+
+    Raises `InputError` for a syntax error.
+    """
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -107,14 +119,14 @@ class StarlarkFile:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
             number = e.lineno if isinstance(e, SyntaxError) else None
             place = f" (line {number})" if number else ""
-            raise InputError(path, f"can't be read as Starlark{place}", remedy="Mend it first.") from e
+            raise InputError(path, f"isn't valid Starlark{place}", remedy="Correct the file.") from e
 
     def calls(self, *names: str) -> Iterator[ast.Call]:
-        """Yield the calls of functions with these names, wherever they stand."""
+        """Yield all calls of the functions with these names, including nested calls."""
         return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call) and called(node) in names)
 
     def constants(self) -> dict[str, str]:
-        """Return the strings that names are assigned at the top, by their names."""
+        """Return the string constants at the top level, keyed by variable name."""
         assignments = [node for node in self.tree.body if isinstance(node, ast.Assign)]
         return {
             target.id: node.value.value
@@ -126,57 +138,57 @@ class StarlarkFile:
         }
 
     def strings(self) -> Iterator[str]:
-        """Yield every string of the file."""
+        """Yield all strings in the file."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value
 
     def source(self, node: ast.expr | ast.stmt) -> str:
-        """Return what a node is written as."""
+        """Return the source text of a node."""
         return self.data[self.start(node) : self.end(node)].decode(errors="surrogateescape")
 
     def start(self, node: ast.expr | ast.stmt | ast.keyword) -> int:
-        """Return where a node begins."""
+        """Return the offset of a node's first byte."""
         return self._line_starts[node.lineno - 1] + node.col_offset
 
     def end(self, node: ast.expr | ast.stmt) -> int:
-        """Return where a node ends."""
+        """Return the offset after a node's last byte."""
         return self._line_starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     def line_start(self, number: int) -> int:
-        """Return where a line begins, counted from 1; the line behind the last one is the file's end."""
+        """Return the offset of a line, counted from 1. For the line after the last one, return the end of the file."""
         return min(self._line_starts[number - 1], len(self.data))
 
     def before(self, node: ast.expr | ast.stmt | ast.keyword) -> bytes:
-        """Return what stands before a node on its line."""
+        """Return the text before a node on the same line."""
         return self.data[self.line_start(node.lineno) : self.start(node)]
 
     def indent(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
-        """Return the blanks that the line of a node begins with."""
+        """Return the indentation of a node's line."""
         line = self.data[self.line_start(node.lineno) : self.line_start(node.lineno + 1)]
         return line[: len(line) - len(line.lstrip())].decode()
 
 
 def called(node: ast.Call | ast.stmt) -> str:
-    """Return the name of the function that a call, or a statement that is one, calls; empty for anything else."""
+    """Return the name of the called function, or an empty string if the node isn't a call or a call statement."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return called(node.value)
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
 def attribute(call: ast.Call, name: str) -> ast.expr | None:
-    """Return the value of an attribute of a rule, ``None`` if it is not given."""
+    """Return the value of a rule's attribute, or `None` if the rule doesn't set the attribute."""
     return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
 
 def string_attribute(call: ast.Call, name: str) -> str:
-    """Return an attribute of a rule that is a plain string, else an empty one."""
+    """Return the value of a rule's attribute if it is a plain string, or an empty string otherwise."""
     value = attribute(call, name)
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
 def loaded_names(node: ast.stmt) -> list[str]:
-    """Return the names that a load brings, none for any other statement."""
+    """Return the names that a ``load`` statement defines, or an empty list for any other statement."""
     if called(node) != "load" or not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return []
     call = node.value
@@ -185,14 +197,14 @@ def loaded_names(node: ast.stmt) -> list[str]:
 
 
 Splice = tuple[int, int, str]
-"""The beginning and the end of a text, in bytes, and what takes its place."""
+"""The start and end of a text, in bytes, and its replacement."""
 
 _FIRST_ATTRIBUTES = ("name", "srcs", "hdrs")
-"""Those that stand before all others, as buildifier sorts them."""
+"""Attributes that buildifier puts before all others."""
 
 
 def spliced(file: StarlarkFile, splices: list[Splice]) -> str:
-    """Return the text with replacements made; they must not overlap."""
+    """Return the file's text after the replacements. Splices must not overlap."""
     data = file.data
     for start, end, new in sorted(splices, reverse=True):
         data = data[:start] + new.encode(errors="surrogateescape") + data[end:]
@@ -200,7 +212,10 @@ def spliced(file: StarlarkFile, splices: list[Splice]) -> str:
 
 
 def added_load(file: StarlarkFile, label: str, symbol: str) -> list[Splice]:
-    """Return what loads a symbol: below the last load, or above the first statement; nothing if it is loaded."""
+    """Return the splices that load a symbol, or an empty list if the file already loads the symbol.
+
+    The new statement comes after the last ``load``, or before the first statement.
+    """
     loads = [node for node in file.tree.body if called(node) == "load"]
     if any(symbol in loaded_names(node) for node in loads):
         return []
@@ -216,7 +231,10 @@ def added_load(file: StarlarkFile, label: str, symbol: str) -> list[Splice]:
 def added_to_attribute(
     file: StarlarkFile, call: ast.Call, name: str, addition: str, *, element: bool = False
 ) -> list[Splice]:
-    """Return what adds an expression to an attribute of a rule, or with ``element`` one element to its list."""
+    """Return the splices that add an expression to a rule's attribute.
+
+    With ``element``, add one element to its list.
+    """
     value = attribute(call, name)
     if value is None:
         return [_new_attribute(file, call, f"{name} = {f'[{addition}]' if element else addition}")]
@@ -230,7 +248,10 @@ def added_to_attribute(
 
 
 def _appended(file: StarlarkFile, items: ast.List, element: str) -> list[Splice]:
-    """Return what appends an element to a list, on a line of its own if the others have such lines."""
+    """Return the splices that append an element to a list.
+
+    If the other elements have their own lines, so does the new one.
+    """
     if not items.elts:
         return [(file.start(items), file.end(items), f"[{element}]")]
     last = items.elts[-1]
@@ -244,7 +265,7 @@ def _appended(file: StarlarkFile, items: ast.List, element: str) -> list[Splice]
 
 
 def _new_attribute(file: StarlarkFile, call: ast.Call, text: str) -> Splice:
-    """Return what gives a rule one more attribute, where buildifier would sort it."""
+    """Return the splice that adds an attribute to a rule, in buildifier's sort order."""
     name = text.partition(" ")[0]
     later = [word for word in call.keywords if word.arg is None or word.arg not in _FIRST_ATTRIBUTES]
     following = next((word for word in later if word.arg is None or word.arg > name), None)
@@ -260,12 +281,15 @@ def _new_attribute(file: StarlarkFile, call: ast.Call, text: str) -> Splice:
 
 
 def _gap(file: StarlarkFile, keyword: ast.keyword) -> str:
-    """Return what parts an attribute from another: a line end if this one begins its line."""
+    """Return the separator between this attribute and another one.
+
+    The separator is a line break if this attribute begins its line, or a space otherwise.
+    """
     return " " if file.before(keyword).strip() else "\n" + file.indent(keyword)
 
 
 def without_string(file: StarlarkFile, items: ast.List, text: str) -> list[Splice]:
-    """Return what takes a string out of a list: its line if it has one, else the string with a comma."""
+    """Return the splices that remove a string from a list. Remove the whole line if the line has no other text."""
     splices: list[Splice] = []
     for index, item in enumerate(items.elts):
         if not (isinstance(item, ast.Constant) and item.value == text):
@@ -281,7 +305,7 @@ def without_string(file: StarlarkFile, items: ast.List, text: str) -> list[Splic
 
 
 def without_statement(file: StarlarkFile, node: ast.stmt) -> Splice:
-    """Return what removes a statement with the blank lines behind it."""
+    """Return the splice that removes a statement and the blank lines after the statement."""
     start = file.line_start(node.lineno)
     rest = file.data[file.line_start((node.end_lineno or node.lineno) + 1) :]
     blank = len(rest) - len(rest.lstrip(b"\n"))
@@ -289,6 +313,6 @@ def without_statement(file: StarlarkFile, node: ast.stmt) -> Splice:
 
 
 def above(file: StarlarkFile, node: ast.expr | ast.stmt, lines: str) -> Splice:
-    """Return what puts lines above the one where a node begins, indented as that is."""
+    """Return the splice that inserts lines before the first line of a node, with the same indentation."""
     place, indent = file.line_start(node.lineno), file.indent(node)
     return (place, place, "".join(f"{indent}{line}\n" for line in lines.splitlines()))

@@ -1,4 +1,4 @@
-"""A ``.bazelrc`` fragment with the configs of a ROCm build, and generated files that show hand edits."""
+"""Writes the ``.bazelrc`` fragment for a ROCm build, and other generated files that reveal manual edits."""
 
 from __future__ import annotations
 
@@ -26,25 +26,28 @@ _SEAL = re.compile(r"\A# (?P<note>.*) sha256 of what follows: (?P<digest>[0-9a-f
 
 
 class HandEditedError(WorkError):
-    """A file was edited by hand, or made by something else, and so is not overwritten."""
+    """A file isn't overwritten because it was edited by hand, or because another tool wrote it."""
 
 
 class GeneratedFile(msgspec.Struct, frozen=True):
-    """A text file in a language whose comments begin with ``#``; ``note`` says what makes it, in one line."""
+    """A text file in a language with ``#`` comments.
+
+    ``note`` is a single line that names the command that writes the file.
+    """
 
     note: str
     body: str
 
     @property
     def text(self) -> str:
-        """The file's text: a first line that seals the rest by its SHA-256."""
+        """The file's text. The first line has the SHA-256 digest of the other lines."""
         return f"# {self.note} sha256 of what follows: {_digest(self.body)}\n{self.body}"
 
     def write(self, path: Path, *, force: bool = False) -> str:
-        """Write the file and return the unified diff from the old text; write nothing if the diff is empty.
+        """Write the file and return the unified diff from the old text. If the diff is empty, write nothing.
 
-        Raises `HandEditedError` when the file there was edited, or made by something else, unless ``force``; and
-        `WorkError` when it can't be written.
+        Raises `HandEditedError` for an existing file that was edited or that another tool wrote, unless ``force`` is
+        true. Raises `WorkError` if the file can't be written.
         """
         if not force:
             refuse_edited(path)
@@ -55,7 +58,7 @@ class GeneratedFile(msgspec.Struct, frozen=True):
         return diff
 
     def diff(self, path: Path) -> str:
-        """Return the unified diff from the text at ``path``; raise `WorkError` when it can't be read."""
+        """Return the unified diff from the text at ``path``. Raises `WorkError` if the file can't be read."""
         lines = difflib.unified_diff(
             (_read(path) or "").splitlines(), self.text.splitlines(), f"{path} (before)", str(path), lineterm=""
         )
@@ -63,14 +66,14 @@ class GeneratedFile(msgspec.Struct, frozen=True):
 
 
 def refuse_edited(path: Path) -> None:
-    """Raise `HandEditedError` when the file there was edited, or made by something else."""
+    """Raise `HandEditedError` if the existing file was edited, or if another tool wrote it."""
     old = _read(path)
     if old is None:
         return
     seal = _SEAL.match(old)
     if seal is None or seal["digest"] != _digest(old[seal.end() :]):
-        found = "was edited by hand, or made by something else"
-        remedy = "Put the changes elsewhere, or give --force to lose them."
+        found = "was edited by hand, or rocwheel didn't write it"
+        remedy = "Move the changes to another file, or add --force to discard them."
         raise HandEditedError(path, found, remedy=remedy)
 
 
@@ -93,19 +96,22 @@ _GCC_WITH_AVX_VNNI_INT8 = 13
 
 
 def spell_rc_word(word: str) -> str:
-    """Spell one argument for an rc file: blanks separate words, ``#`` begins a comment, and nothing expands ``$``."""
+    """Quote an argument for an rc file.
+
+    There, spaces separate words, ``#`` begins a comment, and ``$`` isn't expanded.
+    """
     if _SAFE.fullmatch(word):
         return word
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def python_config(version: str) -> str:
-    """Return the name of a Python version's config: ``python312``, ``python313ft``."""
+    """Return the name of the config for a Python version, such as ``python312`` or ``python313ft``."""
     return "python" + version.replace(".", "").replace("-", "")
 
 
 def render_bazelrc(settings: BazelSettings, targets: TargetSet) -> str:
-    """Return the fragment's lines; they depend on the settings alone."""
+    """Return the text of the fragment. The text depends only on the settings."""
     hook = f"try-import {spell_rc_word('%workspace%/' + settings.remote_execution)}"
     remote = [hook, *_lines("rocm_build_remote", ["--config=rocm_build", "--config=rocm_rbe"])]
     cpu_features = [
@@ -114,13 +120,19 @@ def render_bazelrc(settings: BazelSettings, targets: TargetSet) -> str:
     ]
     sections = [
         (
-            "The compiler, ROCm, the GPU targets and the run paths.",
+            "Compiler, ROCm, GPU targets, and run paths.",
             _lines("rocm_build", _rocm_build(settings, targets)),
         ),
         ("Remote execution.", remote if settings.remote_execution else []),
-        ("One Python each.", [line for version in settings.python_versions for line in _python(version)]),
+        (
+            "One config for each Python version.",
+            [line for version in settings.python_versions for line in _python(version)],
+        ),
         ("CPU features.", cpu_features),
-        ("What only this machine or user wants; last, so that it wins.", ["try-import %workspace%/.bazelrc.user"]),
+        (
+            "Options for this machine or user. They come last, so that they take precedence.",
+            ["try-import %workspace%/.bazelrc.user"],
+        ),
     ]
     return "\n".join(f"# {title}\n" + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines)
 

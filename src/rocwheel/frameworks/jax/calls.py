@@ -1,4 +1,4 @@
-"""Calls of rocm-jax's ``build/build.py`` in shell scripts, Makefiles and workflows."""
+"""Finds calls of rocm-jax's ``build/build.py`` in shell scripts, Makefiles, and workflows."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ if TYPE_CHECKING:
 
 
 class OptionalWords(msgspec.Struct, frozen=True):
-    """Arguments that a call has under a condition alone."""
+    """Arguments that a call has only under a condition."""
 
     line: int
     condition: str
-    """As it is written, such as ``if rbe``."""
+    """The condition's source text, such as ``if rbe``."""
     words: tuple[str, ...]
 
 
 class OldCall(msgspec.Struct, frozen=True):
-    """A call of the old tool, with the variables of the environment that stand before it."""
+    """A call of the old tool, with the environment variables before the program."""
 
     first_line: int
     last_line: int
     words: tuple[str, ...]
-    """Literal, but for the references of `rocwheel.frameworks.jax.words`."""
+    """Literal words, except for references from `rocwheel.frameworks.jax.words`."""
     form: CommandForm
-    """How commands are spelled where the call stands."""
+    """The syntax for commands at this place."""
     template: bool = False
-    """Whether it stands in a text of Python's that ``%`` fills in."""
+    """Whether the call is in a Python string that ``%`` fills in."""
     optional: tuple[OptionalWords, ...] = ()
 
 
 class UndecidedCall(msgspec.Struct, frozen=True):
-    """A call that the file alone does not decide."""
+    """A call whose meaning isn't clear from its file."""
 
     first_line: int
     last_line: int
     reason: str
     is_broken: bool = False
-    """Whether no shell reads the file from there on, so that nothing behind it is certain."""
+    """Whether the file isn't valid shell syntax from this place on, so that later calls are uncertain."""
 
 
 class OldCalls(msgspec.Struct, frozen=True):
-    """The calls of a file, in the order of their lines."""
+    """The calls in a file, sorted by line."""
 
     calls: tuple[OldCall, ...]
     undecided: tuple[UndecidedCall, ...]
 
 
 class UndecidedError(Exception):
-    """A call can't be decided, for the reason that is the text."""
+    """A call's meaning isn't clear. The text is the reason."""
 
 
 def call_start(words: list[str]) -> int | None:
-    """Return where a command names the old tool with a subcommand behind it; None for other commands."""
+    """Return the index of the old tool in a command with one of its subcommands, or `None` for other commands."""
     for index, word in enumerate(words):
         if word.rpartition("/")[2] == TOOL:
             behind = words[index + 1 :]
@@ -73,25 +73,25 @@ def call_start(words: list[str]) -> int | None:
 
 _NAME = re.compile(r"\$[({]?([A-Za-z_][\w.-]*)(?:\[[@*]\])?[)}]?")
 _MOST_WORDS = 10_000
-_REMEDY = "translate the whole command line by itself"
+_REMEDY = "translate the complete command line separately"
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What an assignment gives a variable, as the words that it is split into where it stands unquoted."""
+    """The value of a variable in an assignment, as the words that result when the variable isn't quoted."""
 
     line: int
     words: tuple[str, ...]
     certain: bool = True
-    """False under a condition, and for an assignment that adds to the value."""
+    """False for a conditional assignment, and for an assignment that appends to the value."""
 
 
 Definitions = dict[str, list[Definition]]
 
 
 def expand_arguments(words: Sequence[str], definitions: Mapping[str, list[Definition]]) -> list[str]:
-    """Return the arguments of a call, with those that variables bring, and with the values that decide a translation.
+    """Return a call's arguments after the expansion of variables that contain arguments or decide the translation.
 
-    Raises `UndecidedError` for a variable that brings arguments and that the file doesn't set once and for all.
+    Raises `UndecidedError` for such a variable unless the file sets it exactly once and unconditionally.
     """
     return list(_Expansion(definitions).arguments(words, ()))
 
@@ -106,7 +106,7 @@ class _Expansion:
         for word in words:
             self.count += 1
             if self.count > _MOST_WORDS:
-                message = f"its variables bring more than {_MOST_WORDS} words"
+                message = f"its variables contain more than {_MOST_WORDS} words"
                 raise UndecidedError(message)
             part = only_reference(word)
             if part is None or takes_value(before):
@@ -119,15 +119,15 @@ class _Expansion:
         match = _NAME.fullmatch(part.text)
         name = match[1] if match else ""
         if name in within:
-            message = f"{quoted(part.text)} is set by means of itself"
+            message = f"{quoted(part.text)} is defined in terms of itself"
             raise UndecidedError(message)
         found = self.definitions.get(name, [])
         if not found:
-            message = f"{quoted(part.text)} brings options, and this file doesn't set it: {_REMEDY}"
+            message = f"{quoted(part.text)} contains options, and this file doesn't set the variable: {_REMEDY}"
             raise UndecidedError(message)
         if len(found) > 1 or not found[0].certain:
             lines = ", ".join(str(item.line) for item in found[:10])
-            message = f"{quoted(part.text)} brings options that depend on what runs before (line {lines}): {_REMEDY}"
+            message = f"{quoted(part.text)} contains options that depend on earlier commands (line {lines}): {_REMEDY}"
             raise UndecidedError(message)
         yield from self.arguments(found[0].words, (*within, name))
 
@@ -146,12 +146,12 @@ class _Expansion:
         found = self.definitions.get(match[1], []) if match else []
         if len(found) == 1 and found[0].certain and len(found[0].words) == 1 and "\0" not in found[0].words[0]:
             return found[0].words[0]
-        message = f"{quoted(part.text)} decides what the new commands are, and this file doesn't: {_REMEDY}"
+        message = f"{quoted(part.text)} decides the new commands, and this file doesn't set the variable: {_REMEDY}"
         raise UndecidedError(message)
 
 
 def split_fields(word: str) -> tuple[str, ...]:
-    """Return the words into which a shell splits an unquoted value at blanks; references stay in one piece."""
+    """Split a value at spaces, as a shell does if the variable isn't quoted. References aren't split."""
     fields, current = [], ""
     for part in pieces(word):
         if isinstance(part, str):
@@ -161,7 +161,7 @@ def split_fields(word: str) -> tuple[str, ...]:
                 fields.append(current)
                 current = item
         elif isinstance(part, Reference):
-            # A value in quotes is split all the same where its variable stands without them.
+            # A shell splits the value if the variable isn't quoted, even if the assignment quotes the value.
             current += reference(part.text, part.language, "unquoted")
     return tuple(field for field in [*fields, current] if field)
 
@@ -175,15 +175,15 @@ _PYTHON = re.compile(r"python[0-9.]*")
 _PREFIXES = frozenset({"env", "exec", "time", "nohup", "sudo", "then", "else", "do", "!", "{", "command", "if"})
 _BUILDERS = ("ci_build", "build_wheels.py")
 _INNER_CALL = re.compile(rf"{re.escape(TOOL)}\s+(?:build|requirements)")
-"""A call in the text of a command."""
+"""A call inside a string that is a command."""
 
 
 def read_shell_calls(text: str, first_line: int = 1, *, certain: bool = True) -> OldCalls:
-    """Return the calls of a shell script, and its quotes without an end unless it is not ``certain`` to be one."""
+    """Return the calls in a shell script. If it is ``certain`` to be a script, also report unclosed quotes."""
     commands = list(shell_commands(text, first_line))
     found = calls_of_commands(commands, shell_definitions(commands), "shell")
     unclosed = [_unclosed(command) for command in commands if certain and command.unclosed]
-    # What an open quote swallows has no other reason.
+    # For calls after an open quote, the quote is the only reason.
     unclosed_lines = {item.last_line for item in unclosed}
     undecided = [*unclosed, *(item for item in found.undecided if item.last_line not in unclosed_lines)]
     return OldCalls(found.calls, tuple(sorted(undecided, key=lambda item: item.first_line)))
@@ -191,7 +191,7 @@ def read_shell_calls(text: str, first_line: int = 1, *, certain: bool = True) ->
 
 def _unclosed(command: ShellCommand) -> UndecidedCall:
     line, quote = command.unclosed or (command.first_line, "")
-    reason = f"the quote {quote} in line {line} has no end, so that no shell reads this: close it"
+    reason = f"the quote {quote} in line {line} is never closed, so this isn't a valid script: close the quote"
     return UndecidedCall(line, command.last_line, reason, is_broken=True)
 
 
@@ -214,7 +214,7 @@ def calls_of_commands(
 
 
 def _call_words(words: Sequence[str], definitions: Definitions) -> tuple[str, ...]:
-    """Return the words of a call with its arguments expanded, none for another command."""
+    """Return the words of a call after expansion, or an empty tuple for another command."""
     names = [word.lstrip("@-+") if index == 0 else word for index, word in enumerate(words)]
     start = call_start(names)
     if start is None or not _runs(names[:start]):
@@ -225,18 +225,18 @@ def _call_words(words: Sequence[str], definitions: Definitions) -> tuple[str, ..
 
 
 def check_indirect(words: Sequence[str]) -> None:
-    """Raise `UndecidedError` for a command that calls the old tool through another."""
+    """Raise `UndecidedError` for a command that runs the old tool through another program."""
     for index, word in enumerate(words):
         if index and _INNER_CALL.search(word):
-            message = "stands in the text of a command for another shell: translate it by itself"
+            message = "is part of a string that another shell runs: translate this call separately"
             raise UndecidedError(message)
         if word.rpartition("/")[2] in _BUILDERS and _runs(words[:index]):
-            message = f"{word} calls {TOOL} in its turn: give that file, too"
+            message = f"{word} calls {TOOL}: pass that file, too"
             raise UndecidedError(message)
 
 
 def _runs(before: Sequence[str]) -> bool:
-    """Return whether a command runs the program behind these words."""
+    """Return whether the words before a program run that program."""
     last = before[-1] if before else ""
     if not last or last in _PREFIXES or _SHELL_ASSIGNMENT.fullmatch(last) or last.endswith("\0"):
         return True
@@ -248,7 +248,7 @@ def _is_python(word: str) -> bool:
 
 
 def shell_definitions(commands: Iterable[ShellCommand]) -> Definitions:
-    """Return the variables that a script sets, with their values as they are split where they stand unquoted."""
+    """Return the variables that a script sets. Values are split in the same way as for unquoted variables."""
     found: Definitions = {}
     depth = 0
     for command in commands:
@@ -283,7 +283,7 @@ _CONTINUED = re.compile(r"\\\n[ \t]*")
 
 
 def read_makefile_calls(text: str, first_line: int = 1, *, template: bool = False) -> OldCalls:
-    """Return the calls of a Makefile; with ``template`` of one that Python's ``%`` makes."""
+    """Return the calls in a Makefile. A ``template`` is a Python string that ``%`` formatting turns into a Makefile."""
     definitions: Definitions = {}
     recipes = []
     depth = 0
@@ -306,7 +306,7 @@ def read_makefile_calls(text: str, first_line: int = 1, *, template: bool = Fals
 
 
 def _commands(text: str, line: int, *, template: bool) -> Iterator[ShellCommand]:
-    """Yield the shell's commands of a recipe; what make and Python fill in are references."""
+    """Yield the shell commands of a recipe. References represent the parts that make and Python fill in."""
     references: list[tuple[str, Language]] = []
 
     def hold(match: re.Match[str]) -> str:
@@ -326,7 +326,7 @@ def _commands(text: str, line: int, *, template: bool) -> Iterator[ShellCommand]
 
 
 def _logical_lines(text: str, first_line: int) -> Iterator[tuple[int, str]]:
-    """Yield lines with those that continue them, and the number of the first of each."""
+    """Yield logical lines, each with the number of its first line."""
     collected: list[str] = []
     start = first_line
     for number, line in enumerate(text.split("\n"), first_line):
@@ -341,14 +341,14 @@ def _logical_lines(text: str, first_line: int) -> Iterator[tuple[int, str]]:
 
 
 class FoldedStep(NamedTuple):
-    """A step whose lines are joined."""
+    """A workflow step whose lines YAML joins."""
 
     head: int
-    """The index of the line with its key."""
+    """The index of the line with the ``run`` key."""
     indent: str
-    """What stands before the key."""
+    """The text before the key."""
     is_whole: bool
-    """Whether the lines that were asked about are all that it runs."""
+    """Whether the step runs nothing except the lines in question."""
 
 
 _RUN = re.compile(r"(?P<indent>[ ]*(?:-[ ]+)*)(?P<key>run|[\"']run[\"'])[ ]*:(?:[ ]+(?P<value>.*))?$")
@@ -360,7 +360,7 @@ _EXPRESSION = re.compile(r"\$\{\{[^\n]*?\}\}")
 
 
 def read_workflow_calls(text: str) -> OldCalls:
-    """Return the calls of a workflow's steps."""
+    """Return the calls in a workflow's steps."""
     calls: list[OldCall] = []
     lines = text.split("\n")
     scripts = list(_scripts(lines))
@@ -382,21 +382,24 @@ def read_workflow_calls(text: str) -> OldCalls:
 
 
 def _elsewhere(lines: list[str], scripts: list[tuple[int, str]]) -> Iterator[UndecidedCall]:
-    """Yield the lines that name a call outside of the steps that are read, such as in an input of an action."""
+    """Yield the lines with a call outside of ``run`` steps, for example, in an action's input."""
     read = {line + offset for line, script in scripts for offset in range(script.count("\n") + 1)}
     for number, line in enumerate(lines, 1):
         if number not in read and _has_command(line) and not line.lstrip().startswith("#"):
-            reason = "stands in no run step of its own lines: translate the command line by itself"
+            reason = "isn't part of a run step: translate the command line separately"
             yield UndecidedCall(number, number, reason)
 
 
 def _has_command(line: str) -> bool:
-    """Return whether a line calls the tool; a very long one that names it may, as the pattern would take too long."""
+    """Return whether a line calls the tool.
+
+    A very long line counts if it mentions the tool, because matching would be slow.
+    """
     return _SCRIPT in line and (len(line) > _LONGEST or bool(_COMMAND.search(line)))
 
 
 def _scripts(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the text of each ``run`` key, and the number of its first line."""
+    """Yield the text of each ``run`` key with the number of its first line."""
     index = 0
     while index < len(lines):
         match = _RUN.match(lines[index])
@@ -416,7 +419,7 @@ def _scripts(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def folded_step(lines: list[str], first: int, last: int) -> FoldedStep | None:
-    """Return the step that joins the lines from index ``first`` up to ``last`` with others; ``None`` if none does."""
+    """Return the step that joins lines ``first`` up to ``last`` with others, or `None` if there is no such step."""
     column = _column(lines[first])
     for index in range(first - 1, -1, -1):
         match = _RUN.match(lines[index])
@@ -432,7 +435,7 @@ def folded_step(lines: list[str], first: int, last: int) -> FoldedStep | None:
 
 
 def _folded(text: str) -> str:
-    """Return lines that YAML joins by blanks, joined as a shell's continuation does."""
+    """Return lines that YAML joins with spaces, with line continuations for the shell."""
     return text.replace("\n", " \\\n")
 
 

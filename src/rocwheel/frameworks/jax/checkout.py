@@ -1,4 +1,4 @@
-"""A checkout of rocm-jax's kind: its files, what git says of them, and where everything is."""
+"""Reads a checkout of rocm-jax: its files, their git status, and the paths of important files."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _LF, _CRLF = "\n", "\r\n"
 
 
 class SourceFile(msgspec.Struct, frozen=True):
-    """A text file. Bytes that are no UTF-8 are kept as Python's ``surrogateescape`` spells them."""
+    """A text file. ``surrogateescape`` represents bytes that aren't valid UTF-8."""
 
     text: str
-    """The text, with ``\\n`` at the end of each line whatever the file has."""
+    r"""The text with ``\n`` line endings, regardless of the file's line endings."""
     line_end: str = _LF
     is_executable: bool = False
     is_mixed: bool = False
-    """Whether lines end in both ways: such a text keeps its ``\\r``."""
+    r"""Whether the file has both kinds of line endings. Such a text keeps its ``\r`` characters."""
 
     @property
     def data(self) -> bytes:
-        """The file's bytes."""
+        """The file's contents."""
         return self.text.replace(_LF, self.line_end).encode(errors="surrogateescape")
 
     def with_text(self, text: str) -> SourceFile:
-        """Return the same file with another text."""
+        """Return a copy of this file with another text."""
         return msgspec.structs.replace(self, text=text)
 
 
 def read_source(data: bytes, *, is_executable: bool = False) -> SourceFile:
-    """Return a file of the given bytes."""
+    """Return a file with these contents."""
     text = data.decode(errors="surrogateescape")
     ends = text.count(_LF)
     if "\r" in text and text.count(_CRLF) == ends == text.count("\r"):
@@ -57,72 +57,76 @@ def read_source(data: bytes, *, is_executable: bool = False) -> SourceFile:
 
 
 class Checkout(msgspec.Struct, frozen=True):
-    """The tracked text files of a git checkout, by their paths below its root."""
+    """The tracked text files of a git checkout, keyed by path relative to its root."""
 
     files: dict[str, SourceFile]
     unread: dict[str, str] = {}
-    """Why other files that name build.py were not read, by their paths."""
+    """Reasons why other files that mention build.py weren't read, keyed by path."""
 
     def text(self, path: str) -> str:
-        """Return a file's text, empty if there is no such file."""
+        """Return a file's text, or an empty string if there is no such file."""
         return self.files[path].text if path in self.files else ""
 
     def below(self, folder: str) -> Iterator[str]:
-        """Yield the paths of the files below a folder, sorted."""
+        """Yield the paths of the files in a folder and its subfolders, sorted."""
         return (path for path in sorted(self.files) if path.startswith(f"{folder}/"))
 
 
 def refuse_mixed(path: str, file: SourceFile) -> None:
-    """Raise `InputError` for a file whose lines end in both ways: no edit could tell which way a new line ends."""
+    """Raise `InputError` for a file with mixed line endings. The right ending for a new line would be unclear."""
     if file.is_mixed:
-        found = "has lines that end in CR LF, and others that don't"
-        raise InputError(path, found, expected="one kind of line ends", remedy="Convert and commit it first.")
+        found = "mixes CR LF and LF line endings"
+        raise InputError(path, found, expected="one kind of line ending", remedy="Convert the file, and commit it.")
 
 
 _MOST_BYTES = 1 << 20
-"""Larger files are no build files; they are left alone."""
+"""Larger files can't be build files. They aren't edited."""
 _TOOL = TOOL.encode()
 _FIRST_LINE = 200
 _REGULAR = {"100644": False, "100755": True}
 _SETTINGS = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.quotePath=false")
 _VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-"""Objects that a partial clone lacks are not fetched: a remote's URL and its settings may be programs."""
-_NOT_CHECKOUT = "a git checkout of rocm-jax's kind"
+"""A partial clone's missing objects aren't fetched, because a remote's URL and settings can run programs."""
+_NOT_CHECKOUT = "a git checkout of rocm-jax or a fork"
 
 
 class GitCheckout(msgspec.Struct, frozen=True):
-    """The root of a checkout, what is committed there, and the paths that differ from it."""
+    """A checkout's root, its committed files, and the paths with uncommitted changes."""
 
     root: Path
     committed: Checkout
     dirty: tuple[str, ...]
-    """Tracked paths that are changed, staged or missing."""
+    """Tracked paths that are changed, staged, or missing."""
 
 
 def run_git(folder: Path, *arguments: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder, without the caller's own settings of a repository, and no other program.
+    """Run git in a folder without the caller's repository variables, and without any other program.
 
-    A repository's ``.git/config`` may name programs that git then runs: nobody who asks what a checkout holds wants
-    those of a stranger. ``arguments`` must be of plumbing that runs no pager, differ or editor; what else the commands
-    here may start is turned off. Raises `WorkError` if there is no git, and `InputError` for a filter that it must run.
+    A repository's ``.git/config`` can name programs that git runs. Reading an untrusted checkout must not run them.
+    ``arguments`` must be a plumbing command that runs no pager, diff program, or editor. This function turns off the
+    other programs that such commands can run.
+
+    Raises `WorkError` if git isn't installed, and `InputError` for a filter that can't be turned off.
     """
     named = _start(folder, (), ("config", "-z", "--name-only", "--get-regexp", r"^filter\."), None)
-    if named.returncode > 1:  # 1 is for no such names
+    if named.returncode > 1:  # 1 means that there are no such keys
         return named
     return _start(folder, _without_filters(folder, os.fsdecode(named.stdout)), arguments, data)
 
 
 def _without_filters(folder: Path, keys: str) -> list[str]:
-    """Return the settings that turn the filters off which keys of a configuration define.
+    """Return the settings that turn off the filters that a configuration defines.
 
-    Those of the user's own, such as Git LFS's, take settings from the repository in turn.
+    This includes the user's own filters, such as Git LFS, because they read settings from the repository.
     """
     parted = [key.partition(".")[2].rpartition(".") for key in keys.split("\0")]
     names = dict.fromkeys(name for name, dot, _ in parted if dot)
     for name in names:
-        if "=" in name:  # ``git -c`` ends a key there
+        if "=" in name:  # ``git -c`` ends the key at the first ``=``
             found = f"has a git configuration with the filter {name!r}"
-            raise InputError(folder, found, expected="a name without '='", remedy="Remove it: filters aren't run here.")
+            raise InputError(
+                folder, found, expected="a name without '='", remedy="Remove the filter: rocwheel doesn't run filters."
+            )
     values = ("clean=", "smudge=", "process=", "required=false")
     return [f"filter.{name}.{value}" for name in names for value in values]
 
@@ -148,11 +152,11 @@ def _start(
 
 
 def read_checkout(folder: Path) -> GitCheckout:
-    """Read a checkout; raise `InputError` for any other folder."""
+    """Read a checkout. Raises `InputError` for any other folder."""
     if not folder.is_dir():
-        raise InputError(folder, "is no folder", expected=_NOT_CHECKOUT)
+        raise InputError(folder, "isn't a folder", expected=_NOT_CHECKOUT)
     root = Path(os.fsdecode(_ask(folder, folder, "rev-parse", "--show-toplevel")).removesuffix("\n"))
-    entries = _ask(folder, root, "ls-tree", "-r", "-z", "HEAD", remedy="Commit its files first.").split(b"\0")
+    entries = _ask(folder, root, "ls-tree", "-r", "-z", "HEAD", remedy="Commit its files.").split(b"\0")
     options = ("--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all")
     changed = _ask(folder, root, "status", *options).split(b"\0")
     dirty = tuple(os.fsdecode(entry[3:]) for entry in changed if entry)
@@ -172,10 +176,10 @@ def read_checkout(folder: Path) -> GitCheckout:
 
 
 def _no_text(data: bytes) -> str:
-    """Return why a file is no text that a build is made of; empty if it may be."""
+    """Return why a file can't be a text file of a build, or an empty string if it can be."""
     if len(data) > _MOST_BYTES:
         return "is larger than 1 MiB"
-    return "holds a NUL character" if b"\0" in data else ""
+    return "contains a NUL character" if b"\0" in data else ""
 
 
 def _is_script(path: str, data: bytes) -> bool:
@@ -187,7 +191,7 @@ def _is_script(path: str, data: bytes) -> bool:
 
 
 def _names_tool(data: bytes, rest: IO[bytes]) -> bool:
-    """Return whether a file names build.py in what was read of it, or in the rest."""
+    """Return whether a file mentions build.py, in the data that was already read or in the rest."""
     while data:
         if _TOOL in data:
             return True
@@ -200,14 +204,14 @@ def _ask(folder: Path, root: Path, *arguments: str, remedy: str = "") -> bytes:
     done = run_git(root, *arguments)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        found = f"is no git checkout with a commit (git says: {said[-1] if said else 'nothing'})"
+        found = f"isn't a git checkout with a commit (git says: {said[-1] if said else 'nothing'})"
         raise InputError(folder, found, expected=_NOT_CHECKOUT, remedy=remedy)
     return done.stdout
 
 
 @contextmanager
 def _committed(root: Path, path: str, is_dirty: bool) -> Iterator[IO[bytes]]:
-    """Open the committed bytes of a file as they are on disk when it is clean."""
+    """Open the committed contents of a file, as they are on disk in a clean checkout."""
     if is_dirty:
         yield BytesIO(_ask(root / path, root, "cat-file", "--filters", f"HEAD:{path}"))
         return
@@ -219,7 +223,7 @@ def _committed(root: Path, path: str, is_dirty: bool) -> Iterator[IO[bytes]]:
 
 
 def disk_file(path: Path) -> SourceFile | None:
-    """Return a file as it is on disk, ``None`` if nothing is there; raise `InputError` if it can't be read."""
+    """Return a file from disk, or `None` if it doesn't exist. Raises `InputError` if the file can't be read."""
     if not os.path.lexists(path):
         return None
     try:
@@ -232,28 +236,28 @@ WORKSPACE = "jax_rocm_plugin"
 """The folder of the Bazel workspace."""
 
 JAX_BUILD = "jaxlib/rocm/BUILD"
-"""The file of JAX that links the extension modules."""
+"""JAX's file with the rules for the extension modules."""
 
 LINKING_RULES = ("cc_binary", "nanobind_extension", "pybind_extension")
-"""Rules that link shared libraries; a ``cc_binary`` does with ``linkshared``."""
+"""Rules that link shared libraries. A ``cc_binary`` does so only with ``linkshared``."""
 
 BUILD_NAMES = ("BUILD.bazel", "BUILD")
-"""Names of a package's file, of which Bazel reads the first that is there."""
+"""File names for a package. Bazel reads the first existing file."""
 
 _STRIP = re.compile(r"[\"']-p(\d)[\"']")
 _PATCHED = ("git_repository", "http_archive", "new_git_repository")
 
 
 class Structure(msgspec.Struct, frozen=True):
-    """Paths of files below the checkout's root."""
+    """Paths of important files, relative to the checkout's root."""
 
     bazelrc: str
     workspace: str
-    """The file ``WORKSPACE``."""
+    """The path of ``WORKSPACE``."""
     workspace_name: str
-    """The name by which other repositories call the workspace."""
+    """The workspace's name in other repositories."""
     pjrt_library: str
-    """The plugin's target."""
+    """The name of the plugin's target."""
     jax: str
     """The Starlark file that fetches ``@jax``."""
 
@@ -266,15 +270,18 @@ def is_linked(call: ast.Call) -> bool:
 
 
 def find_structure(checkout: Checkout, source: str) -> Structure:
-    """Return where everything is; raise `ProblemsError` with all that was expected and is not there."""
+    """Return the paths of important files. Raises `ProblemsError` with all missing files and contents."""
     problems: list[InputError] = []
 
     def find(path: str, expected: str, look: Callable[[str, str], Iterable[str]]) -> tuple[str, str]:
-        """Return the file, and what ``look`` sees in its text, given its path; empty unless it sees one thing."""
+        """Return the file, and the single result of ``look`` for its path and text.
+
+        The result is empty if ``look`` returns no result or several results.
+        """
         paths = [f"{path[:-5]}{name}" for name in BUILD_NAMES] if path.endswith("/BUILD") else [path]
         there = next((one for one in paths if one in checkout.files), "")
         if not there:
-            problems.append(InputError(path, "is not there", expected=f"this file with {expected}"))
+            problems.append(InputError(path, "doesn't exist", expected=f"a file with {expected}"))
             return "", ""
         try:
             seen = [*look(there, checkout.text(there))]
@@ -282,7 +289,7 @@ def find_structure(checkout: Checkout, source: str) -> Structure:
             problems.append(e)
             return there, ""
         if len(seen) != 1 or not seen[0]:
-            problems.append(InputError(there, "is of another kind", expected=expected))
+            problems.append(InputError(there, "doesn't have the expected contents", expected=expected))
         return there, "".join(seen)
 
     bazelrc, _ = find(
@@ -297,17 +304,21 @@ def find_structure(checkout: Checkout, source: str) -> Structure:
     )
     _, library = find(
         f"{WORKSPACE}/pjrt/BUILD",
-        "one cc_binary with linkshared, the plugin",
+        "one cc_binary with linkshared, which is the plugin",
         lambda path, text: _names(filter(is_linked, StarlarkFile(path, text).calls("cc_binary"))),
     )
-    find(f"{WORKSPACE}/jaxlib_ext/tools/BUILD", "what the wheel of the extension modules takes", lambda path, _: [path])
+    find(
+        f"{WORKSPACE}/jaxlib_ext/tools/BUILD",
+        "the inputs for the wheel with the extension modules",
+        lambda path, _: [path],
+    )
     jax, _ = find(
         f"{WORKSPACE}/third_party/jax/workspace.bzl",
         "a rule that fetches @jax with patches",
         lambda path, text: _names(jax_rules(StarlarkFile(path, text)))[:1],
     )
     if problems:
-        subject = f"{source}: is no checkout of rocm-jax's kind"
+        subject = f"{source}: isn't a checkout of rocm-jax or a fork"
         raise ProblemsError(subject, problems)
     return Structure(bazelrc, workspace, name, library, jax)
 
@@ -317,12 +328,12 @@ def _names(rules: Iterable[ast.Call]) -> list[str]:
 
 
 def jax_rules(file: StarlarkFile) -> Iterator[ast.Call]:
-    """Yield the calls of rules that fetch ``@jax``."""
+    """Yield the calls that fetch ``@jax``."""
     return (call for call in file.calls(*_PATCHED) if string_attribute(call, "name") == "jax")
 
 
 def strip_level(file: StarlarkFile, rule: ast.Call) -> int:
-    """Return how many folders a rule strips from the names in patches: ``-p0`` is Bazel's default."""
+    """Return the number of folders that a rule strips from file names in patches. Bazel's default is ``-p0``."""
     given = attribute(rule, "patch_args")
     levels = _STRIP.findall(file.source(given)) if given else []
     return int(levels[-1]) if levels else 0
@@ -332,10 +343,10 @@ _OPTION = "--jax"
 
 
 def read_jax_build(folder: Path, checkout: Checkout, structure: Structure) -> str:
-    """Return the text with the workspace's patches applied.
+    """Return the text of JAX's BUILD file after the workspace's patches.
 
-    ``folder`` is a clone that has the workspace's commit, or JAX as Bazel has fetched and patched it. Raises
-    `InputError` for any other one, and for patches that don't fit.
+    ``folder`` is a clone with the workspace's commit of JAX, or JAX's source after Bazel fetched and patched it. Raises
+    `InputError` for any other folder, and for patches that don't apply.
     """
     file = StarlarkFile(structure.jax, checkout.text(structure.jax))
     rule = next(jax_rules(file))
@@ -344,8 +355,8 @@ def read_jax_build(folder: Path, checkout: Checkout, structure: Structure) -> st
     commit = _commit(file, rule)
     done = run_git(folder, "cat-file", "blob", f"{commit}:{JAX_BUILD}")
     if done.returncode:
-        found = f"has no {JAX_BUILD} at {commit}"
-        remedy = f"Fetch the commit that {structure.jax} names, or give the folder external/jax of Bazel's output base."
+        found = f"has no {JAX_BUILD} in commit {commit}"
+        remedy = f"Fetch the commit in {structure.jax}, or pass the folder external/jax in Bazel's output base."
         raise InputError(folder, found, remedy=remedy)
     return _patched(done.stdout, [checkout.text(path) for path in _patches(rule)], strip_level(file, rule), folder)
 
@@ -358,14 +369,14 @@ def _read(path: Path) -> str:
 
 
 def _commit(file: StarlarkFile, rule: ast.Call) -> str:
-    """Return the commit that a rule fetches: a string, or a constant of its file."""
+    """Return the commit that a rule fetches. The rule has a string, or a constant of the same file."""
     given = string_attribute(rule, "commit")
     value = attribute(rule, "commit")
     return given or (file.constants().get(file.source(value), "") if value else "") or "HEAD"
 
 
 def _patches(rule: ast.Call) -> list[str]:
-    """Return the paths of the patches that a rule applies, those of the workspace."""
+    """Return the paths of the workspace's patches that a rule applies."""
     value = attribute(rule, "patches")
     elements = value.elts if isinstance(value, ast.List) else []
     labels = [item.value for item in elements if isinstance(item, ast.Constant) and isinstance(item.value, str)]
@@ -373,7 +384,7 @@ def _patches(rule: ast.Call) -> list[str]:
 
 
 def _patched(data: bytes, patches: list[str], level: int, folder: Path) -> str:
-    """Return a BUILD file with patches applied, as far as they are of this file."""
+    """Return JAX's BUILD file after those parts of the patches that change this file."""
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch) / JAX_BUILD
         place.parent.mkdir(parents=True)
@@ -386,7 +397,8 @@ def _patched(data: bytes, patches: list[str], level: int, folder: Path) -> str:
             if done.returncode:
                 said = done.stderr.decode(errors="replace").strip().splitlines()
                 found = (
-                    f"has a {JAX_BUILD} that patch {number} of the workspace doesn't fit ({said[0] if said else ''})"
+                    f"has a {JAX_BUILD} to which the workspace's patch {number} doesn't apply "
+                    f"({said[0] if said else ''})"
                 )
-                raise InputError(folder, found, expected="JAX at the commit that the workspace fetches")
+                raise InputError(folder, found, expected="JAX at the commit in the workspace")
         return place.read_bytes().decode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""The commands that build JAX's wheels, as a shell script, a Makefile, or workflow steps."""
+"""Renders the commands that build JAX's wheels as a shell script, a Makefile, or workflow steps."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def require_values(options: Mapping[str, object]) -> None:
-    """Raise `InputError` for a value ``--``, which argparse takes for the end of the options and removes.
+    """Raise `InputError` for the value ``--``, because argparse treats it as the end of the options and removes it.
 
-    ``options`` are its values by the option's name without dashes. Before Python 3.13 it leaves an empty list in the
-    value's place.
+    ``options`` has argparse's values, keyed by option name without dashes. Before Python 3.13, argparse replaces the
+    value with an empty list.
     """
     for name, value in options.items():
         values = value if isinstance(value, list) and value else [value]
@@ -45,51 +45,51 @@ _MAIN_REPOSITORY = "ROCm/rocm-jax"
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command with the name of its step. Words are literal, but for what `commit_of` and `commit_in` return."""
+    """A command and the title of its step. Words are literal, except for results of `commit_of` and `commit_in`."""
 
     title: str
     words: tuple[str, ...]
     wheel: str = ""
-    """The wheel that it is for, as a target of make: ``jax-rocm-pjrt``, ``jax-rocm-plugin-3.12``."""
+    """The command's wheel as a make target, such as ``jax-rocm-pjrt`` or ``jax-rocm-plugin-3.12``."""
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
-    """What commands are asked for, in addition to the build's settings."""
+    """Options for the commands, in addition to the build's settings."""
 
     version: str
     """The wheels' version."""
     sdk: str = ""
-    """The folder of the packages that the wheels run with; empty to go by the packages' known layout."""
+    """The folder with the SDK's packages. If empty, their known layout is used."""
     dest_dir: str = "dist"
     kinds: tuple[str, ...] = ("pjrt", "plugin")
     commits: dict[str, str] = {}
-    """Repository to a commit, literal or from `commit_of`, in place of the one that the settings name."""
+    """Commits that override those in the settings, keyed by repository. They are literal or results of `commit_of`."""
     config: str = "rocm_build"
     bazel: tuple[str, ...] = ("bazel",)
     """The program and its startup options."""
     bazel_options: tuple[str, ...] = ()
-    """Further options, after the configs, so that they take precedence."""
+    """Further options. They come after the configs, so that they take precedence."""
     python: str = ""
-    """The Python, in place of those of the settings, if it is known only when the commands run."""
+    """The Python version that overrides the settings, if it isn't known before the commands run."""
     rocm: str = ""
-    """The version of ROCm, in place of that of the settings."""
+    """The ROCm version that overrides the settings."""
 
 
 def commit_of(checkout: str = "") -> str:
-    """Return a part of a word that stands for the commit of a checkout, looked up when the command runs."""
+    """Return a part of a word that stands for a checkout's commit. The command looks up the commit when it runs."""
     return lookup("git", *(("-C", checkout) if checkout else ()), "rev-parse", "HEAD")
 
 
 def commit_in(file: str, constant: str) -> str:
-    """Return a part of a word that stands for the commit that a Starlark file assigns to a constant."""
+    """Return a part of a word that stands for the commit in a constant of a Starlark file."""
     script = rf's/^{constant} *= *"\([0-9a-f]*\)".*/\1/p'
     return lookup("sed", "-n", script, file)
 
 
 def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
-    """Return the commands that build and assemble the PJRT wheel, and the plugin's wheel for each Python.
+    """Return the commands that build and assemble the PJRT wheel, and the plugin's wheel for each Python version.
 
-    Raises `InputError` for a version that wheels can't have; it may begin with ``VERSION``, to be filled in later.
+    Raises `InputError` for an invalid version. The version may begin with ``VERSION``, to be filled in later.
     """
     check_version(options.version)
     commands = []
@@ -110,7 +110,7 @@ def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Comma
 
 
 def check_version(version: str) -> None:
-    """Raise `InputError` for a version that wheels can't have; it may begin with ``VERSION``, to be filled in later."""
+    """Raise `InputError` for an invalid version. The version may begin with ``VERSION``, to be filled in later."""
     filled = "".join(part if isinstance(part, str) else "0" for part in pieces(version))
     try:
         Version(f"0{filled.removeprefix(_LATER)}" if filled.startswith(_LATER) else filled)
@@ -119,7 +119,10 @@ def check_version(version: str) -> None:
 
 
 def python_option(python: str) -> str:
-    """Return the option of Bazel that chooses a Python; the fragment has configs for those of the settings alone."""
+    """Return the Bazel option that selects a Python version.
+
+    The fragment has configs only for the settings' versions.
+    """
     if has_references(python):
         return f"--repo_env=HERMETIC_PYTHON_VERSION={python}"
     return f"--config={python_config(python)}"
@@ -143,13 +146,13 @@ def _assembly(wheel: str, title: str, kind: tuple[str, ...], settings: BazelSett
 
 
 def _pinned(settings: BazelSettings) -> dict[str, str]:
-    """Return the commits of the settings; those that are in a file are looked up there when the command runs."""
+    """Return the commits in the settings. A command that looks up the commit represents a commit in a file."""
     parts = {name: commit.rpartition(":") for name, commit in settings.commits.items()}
     return {name: commit_in(file, value) if file else value for name, (file, _, value) in parts.items()}
 
 
 def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
-    """Return the commands as the text of a file, each word quoted so that it arrives as it is."""
+    """Return the commands as the text of a file, with the quotes that each word needs."""
     lines = {"shell": ["#!/bin/sh", "set -eu"], "makefile": [".PHONY: wheels", "wheels:"]}.get(form, [])
     for command in commands:
         line = spell_line(command.words, form)
@@ -165,8 +168,8 @@ def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
 
 
 _HEAD = """\
-# make, or make wheels: all wheels. make jax-rocm-pjrt, make jax-rocm-plugin: one of them.
-# Variables are overridden on the command line: make VERSION=0.12.1 BAZEL_OPTIONS=--jobs=8 wheels
+# "make" or "make wheels" builds all wheels. "make jax-rocm-pjrt" or "make jax-rocm-plugin" builds one of them.
+# To override variables, use the command line: make VERSION=0.12.1 BAZEL_OPTIONS=--jobs=8 wheels
 """
 _PLUGIN = "jax-rocm-plugin"
 
@@ -176,7 +179,7 @@ def render_makefile(
     options: BuildOptions,
     commands_for: Callable[[BazelSettings, BuildOptions], Sequence[Command]] = wheel_commands,
 ) -> str:
-    """Return the Makefile's text; raise what ``commands_for`` raises."""
+    """Return the Makefile's text. Raises the errors of ``commands_for``."""
     check_version(options.version)
     variables = {
         "BAZEL": spell_make_value(options.bazel),
@@ -222,7 +225,7 @@ def _targets(recipes: dict[str, list[Command]]) -> Iterator[str]:
 
 
 def _overridable(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a command, for the assembly with the variables for its program and for the SDK."""
+    """Return a command's words. In assembly commands, variables replace the program and the SDK."""
     if words[0] != "rocwheel":
         return words
     end = words.index("--output") if "--output" in words else len(words)

@@ -1,4 +1,4 @@
-"""The checkout as the phases change it: each change with its reason, rendered as a patch."""
+"""Records the changes to a checkout with their reasons, and renders them as a patch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """One change of one file: from a text to a text, where ``None`` is no file."""
+    """A change to one file: the text before and after. `None` means that the file doesn't exist."""
 
     path: str
     before: str | None
@@ -28,7 +28,7 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """What becomes of one file, with the edits that lead there."""
+    """The overall change to one file, with its individual edits."""
 
     path: str
     before: SourceFile | None
@@ -37,7 +37,7 @@ class FileChange(msgspec.Struct, frozen=True):
 
 
 class Draft:
-    """The texts after the edits so far."""
+    """The files of a checkout after the edits so far."""
 
     def __init__(self, checkout: Checkout) -> None:
         self._before = checkout.files
@@ -45,28 +45,28 @@ class Draft:
         self._unread = checkout.unread
         self._edits: list[Edit] = []
         self.phase = 1
-        """The phase that edits belong to from now on."""
+        """The phase of the edits that follow."""
 
     @property
     def checkout(self) -> Checkout:
-        """The checkout as it is by now."""
+        """The checkout after the edits so far."""
         return Checkout(self._files, self._unread)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits so far, in their order."""
+        """The edits so far, in order."""
         return tuple(self._edits)
 
     def has(self, path: str) -> bool:
-        """Return whether the file is there by now."""
+        """Return whether the file exists after the edits so far."""
         return path in self._files
 
     def text(self, path: str) -> str:
-        """Return a file's text by now, empty if there is no such file."""
+        """Return a file's text after the edits so far, or an empty string if there is no such file."""
         return self._files[path].text if path in self._files else ""
 
     def put(self, path: str, text: str, reason: str, *, is_executable: bool = False) -> None:
-        """Give a file this text. Raises `InputError` for a file with mixed line endings."""
+        """Set a file's text. Raises `InputError` for a file with mixed line endings."""
         old = self._files.get(path)
         if old is not None and old.text == text:
             return
@@ -76,13 +76,13 @@ class Draft:
         self._files[path] = old.with_text(text) if old else SourceFile(text, is_executable=is_executable)
 
     def delete(self, path: str, reason: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file if it exists."""
         old = self._files.pop(path, None)
         if old is not None:
             self._edits.append(Edit(path, old.text, None, self.phase, reason))
 
     def changes(self) -> Iterator[FileChange]:
-        """Yield each change, by path. Edits that were undone don't count."""
+        """Yield each changed file, sorted by path. Files that end up unchanged are left out."""
         for path in sorted({edit.path for edit in self._edits}):
             before, after = self._before.get(path), self._files.get(path)
             if before != after:
@@ -90,7 +90,7 @@ class Draft:
 
 
 Reason = tuple[int, str]
-"""A phase, and why it changes something."""
+"""A phase, and the reason for a change in this phase."""
 
 _CONTEXT = 3
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -99,7 +99,7 @@ _PLAIN_NAME = re.compile(r"[\w./+@,:=~-]+", re.ASCII)
 
 
 def render_patch(changes: Iterable[FileChange]) -> bytes:
-    """Return the patch of the changes, empty if there are none."""
+    """Return the patch with the changes, or an empty value if there are no changes."""
     return b"".join(_file_patch(change) for change in changes)
 
 
@@ -120,7 +120,7 @@ def _mode(file: SourceFile) -> str:
 
 
 def _name(path: str) -> str:
-    """Spell a path as git does: in quotes, with escapes, if it has other characters than plain ones."""
+    """Return a path as git writes it: in quotes, with escapes, if the path has special characters."""
     if _PLAIN_NAME.fullmatch(path):
         return path
     plain = path.replace("\\", r"\\").replace('"', r"\"")
@@ -141,7 +141,7 @@ def _hunks(change: FileChange) -> Iterator[list[str]]:
 
 
 def _heading(reasons: list[Reason]) -> str:
-    """Return reasons as one line: those of a phase together, behind its number."""
+    """Return the reasons as a single line, grouped by phase."""
     phases = groupby(sorted(reasons, key=lambda reason: reason[0]), key=lambda reason: reason[0])
     return "; ".join(f"phase {phase}: {'; '.join(text for _, text in rows)}" for phase, rows in phases)
 
@@ -158,14 +158,14 @@ def _spell(line: str, line_end: str) -> str:
 
 
 def text_patch(names: tuple[str, str], before: str, after: str) -> str:
-    """Return the patch from one text to another, headed by their ``names``; empty if they are the same."""
+    """Return the patch between two texts with these file ``names``, or an empty string if the texts are the same."""
     hunks = [(f"{header}\n", *(_spell(line, "\n") for line in lines)) for header, lines in unified_hunks(before, after)]
     head = [f"--- {names[0]}\n+++ {names[1]}\n"] if hunks else []
     return "".join([*head, *(line for hunk in hunks for line in hunk)])
 
 
 def unified_hunks(before: str, after: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the hunks between two texts: the header without its line end, and the lines."""
+    """Yield the hunks between two texts: the header without its line ending, and the lines."""
     header, lines = "", list[str]()
     diff = difflib.unified_diff(_lines(before), _lines(after), n=_CONTEXT)
     for line in list(diff)[2:]:
@@ -180,13 +180,16 @@ def unified_hunks(before: str, after: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _lines(text: str) -> list[str]:
-    """Part a text after each line feed, and nowhere else."""
+    """Split a text only at line feeds."""
     return list(StringIO(text))
 
 
 def hunk_reasons(before: str, edits: Sequence[Edit]) -> list[tuple[str, int, Reason]]:
-    """Return why lines changed: ``-`` with the index of a line of the old text, ``+`` with one of the new text."""
-    # Each line with the index that it has in the old text, or why it was added.
+    """Return the reasons for changed lines.
+
+    ``-`` comes with the index of a line in the old text, and ``+`` with the index of a line in the new text.
+    """
+    # Each line with its index in the old text, or with the reason for its addition.
     lines: list[tuple[str, int | Reason]] = [(text, index) for index, text in enumerate(_lines(before))]
     removed: dict[int, Reason] = {}
     for edit in edits:
@@ -206,7 +209,7 @@ def hunk_reasons(before: str, edits: Sequence[Edit]) -> list[tuple[str, int, Rea
 
 
 MARK = "# rocwheel asks: "
-"""How such a comment begins; its further lines begin with ``#`` and blanks."""
+"""The beginning of a comment with a question. Later lines of the comment begin with ``#`` and spaces."""
 
 _WIDTH = 100
 _INDENT = "#   "
@@ -214,7 +217,7 @@ _COMMENT = re.compile(r"^[ \t]*# rocwheel asks: .*\n(?:[ \t]*#   .*\n)*", re.MUL
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question with the file and the line where it stands."""
+    """A question in a file, and its line number."""
 
     path: str
     line: int
@@ -222,7 +225,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def ask(text: str, indent: str = "") -> str:
-    """Return the comment's lines."""
+    """Return the lines of a comment with a question."""
     lines = textwrap.wrap(
         MARK + text, _WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
     )
@@ -230,7 +233,7 @@ def ask(text: str, indent: str = "") -> str:
 
 
 def questions_in(path: str, text: str) -> Iterator[Question]:
-    """Yield the questions that a file asks."""
+    """Yield the questions in a file."""
     for match in _COMMENT.finditer(text):
         lines = [line.strip() for line in match[0].splitlines()]
         words = [lines[0].removeprefix(MARK), *(line.removeprefix("#").strip() for line in lines[1:])]
@@ -238,7 +241,7 @@ def questions_in(path: str, text: str) -> Iterator[Question]:
 
 
 def without_question(text: str, question: str) -> str:
-    """Return a text without the comment that asks this."""
+    """Return the text without the comment that has this question."""
     for match in _COMMENT.finditer(text):
         if next(questions_in("", match[0])).text == question:
             return text[: match.start()] + text[match.end() :]

@@ -1,4 +1,4 @@
-"""The migration of a checkout, phase by phase: what each changes and asks, and how the changes are written."""
+"""Migrates a checkout in phases: plans the changes and questions of each phase, and writes the changes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 
 Phase = Literal[1, 2, 3, 4]
-"""Those of the migration guide: prepare, switch, deprecate, remove."""
+"""The phases of the migration guide: prepare, switch, deprecate, and remove."""
 
 LAST_PHASE: Phase = 4
 _SWITCHED: Phase = 2
@@ -86,41 +86,41 @@ _SWITCHED: Phase = 2
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """What is left to do in a checkout, up to a phase."""
+    """The remaining work in a checkout, up to a phase."""
 
     root: Path
     changes: tuple[FileChange, ...]
-    """What is not yet on disk."""
+    """The changes that aren't on disk yet."""
     questions: tuple[Question, ...]
-    """What the files ask then."""
+    """The questions in the files after these changes."""
 
     @property
     def patch(self) -> bytes:
-        """The changes as one patch."""
+        """The changes as a single patch."""
         return render_patch(self.changes)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The changes with their reasons, phase by phase."""
+        """The edits with their reasons, sorted by phase."""
         return tuple(sorted((edit for change in self.changes for edit in change.edits), key=lambda edit: edit.phase))
 
 
 def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, jax: Path | None = None) -> Migration:
-    """Return what leads a checkout from what is committed there to the end of a phase; nothing is written.
+    """Plan the changes from the committed files to the end of a phase, without writing anything.
 
-    ``jax`` is a folder with the source of ``@jax``. Raises `InputError` for a folder that is no checkout, and
-    `ProblemsError` for one of another structure, or with changes of its own.
+    ``jax`` is a folder with the source of ``@jax``. Raises `InputError` if the folder isn't a checkout. Raises
+    `ProblemsError` if the checkout has an unknown structure or other uncommitted changes.
     """
     git = read_checkout(folder)
     structure = find_structure(git.committed, str(folder))
     package = starlark_package(git.root / WORKSPACE / "rocm_wheel", "workspace")
     is_patched = PATCH_NAME in git.committed.text(structure.jax)
     if structure.jax in git.dirty and jax is None and not is_patched:
-        # The patch for @jax that a run before has made is not committed yet.
+        # An earlier run created the patch for @jax, but the patch isn't committed yet.
         disk = disk_file(git.root / structure.jax)
         if disk and PATCH_NAME in disk.text:
-            found = "names the patch for @jax that a run with --jax has made, which is not committed"
-            raise InputError(git.root / structure.jax, found, remedy="Commit it, or give the same --jax again.")
+            found = "mentions the patch for @jax that an earlier run with --jax created, but the patch isn't committed"
+            raise InputError(git.root / structure.jax, found, remedy="Commit the patch, or pass the same --jax again.")
     build = read_jax_build(jax, git.committed, structure) if jax and not is_patched else ""
     rules = {name: file.text for name, file in package.files.items()}
     draft = Draft(git.committed)
@@ -129,14 +129,14 @@ def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, jax: Path | None 
 
 
 def run_phases(plan: Plan, phase: Phase = LAST_PHASE) -> None:
-    """Edit the plan's draft up to a phase; raises `InputError` and `ProblemsError` for texts that can't be edited."""
+    """Edit the plan's draft up to a phase. Raises `InputError` and `ProblemsError` for files that can't be edited."""
     for number, step in enumerate((prepare, switch, deprecate, remove)[:phase], 1):
         plan.draft.phase = number
         step(plan)
 
 
 def _left(git: GitCheckout, draft: Draft, folder: Path) -> list[FileChange]:
-    """Return the changes that are not on disk; raise `ProblemsError` for files with changes of another kind."""
+    """Return the changes that aren't on disk. Raises `ProblemsError` for files with other uncommitted changes."""
     changes = {change.path: change for change in draft.changes()}
     left, foreign = [], [path for path in git.dirty if path not in changes]
     for path, change in changes.items():
@@ -148,9 +148,9 @@ def _left(git: GitCheckout, draft: Draft, folder: Path) -> list[FileChange]:
             foreign.append(path)
         left.append(change)
     if foreign:
-        found, remedy = "has changes that are not committed", "Commit them, or restore the file."
+        found, remedy = "has uncommitted changes", "Commit the changes, or restore the file."
         problems = [InputError(path, found, remedy=remedy) for path in sorted(foreign)]
-        subject = f"{folder}: is not clean"
+        subject = f"{folder}: isn't clean"
         raise ProblemsError(subject, problems)
     return left
 
@@ -168,12 +168,12 @@ _ANY_WRITE = 0o222
 def apply_changes(root: Path, changes: Sequence[FileChange]) -> None:
     """Write changes to a checkout.
 
-    Every new text is on disk under another name before the first file gets its own, so that a full disk changes
-    nothing. Whoever is killed in between leaves whole files, old and new, and the next run does the rest. Raises
-    `ProblemsError` with every file that can't be written, or has changed since it was read.
+    First, all new contents are written under temporary names, so that a full disk changes nothing. If the process is
+    killed later, every file is either old or new, and the next run finishes the work. Raises `ProblemsError` with all
+    files that can't be written or that changed after they were read.
     """
     if problems := list(_problems(root, changes)):
-        subject = f"{root}: nothing was changed"
+        subject = f"{root}: no file was changed"
         raise ProblemsError(subject, problems)
     with ExitStack() as stack:
         targets = []
@@ -202,17 +202,17 @@ def _problems(root: Path, changes: Sequence[FileChange]) -> Iterator[WorkError]:
         path = root / change.path
         disk = disk_file(path)
         if path.parent.resolve() != root.resolve() / path.parent.relative_to(root):
-            yield WorkError(path, "is below a symbolic link", remedy="Put a folder in the link's place.")
+            yield WorkError(path, "is in a folder that is a symbolic link", remedy="Replace the link with a folder.")
         elif (disk and disk.data) != (change.before and change.before.data):
             yield WorkError(path, "has changed since it was read", remedy="Run the command again.")
         elif disk is not None and not path.stat().st_mode & _ANY_WRITE:
-            yield WorkError(path, "is read-only", remedy="Make it writable (chmod u+w).")
+            yield WorkError(path, "is read-only", remedy="Make the file writable (chmod u+w).")
         elif not os.access(next(one for one in path.parents if one.is_dir()), os.W_OK | os.X_OK):
-            yield WorkError(path, "is in a folder that can't be written", remedy="Check its permissions.")
+            yield WorkError(path, "is in a read-only folder", remedy="Check the folder's permissions.")
 
 
 def _delete_on_disk(root: Path, path: Path) -> None:
-    """Delete a file, and the folders that it leaves empty, as git does."""
+    """Delete a file and the folders that become empty, as git does."""
     try:
         path.unlink(missing_ok=True)
     except OSError as e:
@@ -225,26 +225,26 @@ def _delete_on_disk(root: Path, path: Path) -> None:
 
 
 FRAGMENT = f"{WORKSPACE}/rocm.bazelrc"
-"""What ``rocwheel jax bazelrc`` writes."""
+"""The output of ``rocwheel jax bazelrc``."""
 
 _IMPORT = "import %workspace%/rocm.bazelrc"
-_IMPORT_LINES = f"\n# Written by `rocwheel jax bazelrc`; it imports .bazelrc.user as the last of all.\n{_IMPORT}\n"
+_IMPORT_LINES = f"\n# Written by `rocwheel jax bazelrc`; it imports .bazelrc.user at its end.\n{_IMPORT}\n"
 _CONFIGURED = "%workspace%/.jax_configure.bazelrc"
 _USER = "%workspace%/.bazelrc.user"
 _OWN_CONFIGS = ("avx_posix", "native_arch_posix")
 
 
 def prepare(plan: Plan) -> None:
-    """Write the settings and the fragment, import it, and take out of ``.bazelrc`` what it brings."""
+    """Write the settings and the fragment, import the fragment, and remove its lines from ``.bazelrc``."""
     draft = plan.draft
     if not draft.has(SETTINGS):
         text = settings_text(draft.checkout, plan.structure)
-        draft.put(SETTINGS, text, "the build's settings, as .bazelrc, WORKSPACE and the builders had them")
+        draft.put(SETTINGS, text, "the build's settings from .bazelrc, WORKSPACE, and the builders")
     settings = plan.settings
     targets = parse_target_set(settings.targets, source=f"{SETTINGS}: targets")
     fragment = GeneratedFile("Made by rocwheel jax bazelrc from rocm.toml;", render_bazelrc(settings, targets))
     if not draft.has(FRAGMENT):
-        draft.put(FRAGMENT, fragment.text, "what build.py put on the command line, as configs of Bazel")
+        draft.put(FRAGMENT, fragment.text, "build.py's command-line options as Bazel configs")
     _edit_bazelrc(plan, {line.text.strip() for line in rc_lines(fragment.body)})
 
 
@@ -253,10 +253,10 @@ def _edit_bazelrc(plan: Plan, brought: set[str]) -> None:
     text = draft.text(path)
     if not any(line.command == "import" and line.options == ("%workspace%/rocm.bazelrc",) for line in rc_lines(text)):
         text = without_lines(text, lambda line: line.command.endswith("import") and _CONFIGURED in line.options)
-        draft.put(path, text, "build.py wrote this file, from which every later build took every flag twice")
+        draft.put(path, text, "build.py wrote this file, which made every later build apply every flag twice")
         text = without_lines(text, lambda line: line.command.endswith("import") and _USER in line.options)
         text = text.rstrip("\n") + "\n" + _IMPORT_LINES
-        draft.put(path, text, "the fragment is imported last, and imports .bazelrc.user after its configs")
+        draft.put(path, text, "the fragment comes last, and it imports .bazelrc.user after its configs")
     text = without_lines(text, lambda line: line.config in _OWN_CONFIGS and line.text.strip() in brought)
     draft.put(path, text, "the fragment has these configs")
 
@@ -268,7 +268,7 @@ _USE = re.compile(r"--config[= ](?:rocm|rocm_base)(?![\w.-])")
 
 
 def drop_overridden(plan: Plan) -> None:
-    """Take the lines out of ``.bazelrc`` whose variables ``rocm_build`` sets, unless a file uses those configs."""
+    """Remove the lines in ``.bazelrc`` whose variables ``rocm_build`` sets, unless a file uses their configs."""
     path = plan.structure.bazelrc
     if any(_uses(name, file.text) for name, file in callers(plan.draft.checkout) if name not in (path, FRAGMENT)):
         return
@@ -278,24 +278,26 @@ def drop_overridden(plan: Plan) -> None:
         names = {_name(option) for option in line.options}
         return line.config in _CONFIGS and bool(names) and "" not in names and names <= again
 
-    plan.draft.put(path, without_lines(plan.draft.text(path), is_overridden), "rocm_build of the fragment sets these")
+    plan.draft.put(
+        path, without_lines(plan.draft.text(path), is_overridden), "the fragment's config rocm_build sets these"
+    )
 
 
 def _name(option: str) -> str:
-    """Return which variable an option sets, empty for an option that sets none."""
+    """Return the variable that an option sets, or an empty string for other options."""
     match = _SETTING.fullmatch(option)
     return match[1] if match else ""
 
 
 def _uses(path: str, text: str) -> bool:
-    """Return whether a file builds by the old configs themselves, in more than comments."""
+    """Return whether a file uses the old configs directly, outside of comments."""
     if path.endswith("bazelrc"):
         return any(_USE.search(" ".join(line.options)) for line in rc_lines(text))
     return any(_USE.search(line) and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 NO_SOLIB = '"no_solib_rpaths"'
-"""The feature of JAX's toolchains that keeps Bazel's own ``_solib_`` folders out of run paths, as a literal."""
+"""A Starlark literal: the toolchain feature of JAX that keeps Bazel's ``_solib_`` folders out of run paths."""
 
 _RULES = "rocm_wheel:run_path.bzl"
 _FUNCTION = "wheel_run_path_linkopts"
@@ -303,7 +305,10 @@ _JAX_RULES = ("nanobind_extension", "pybind_extension", "cc_binary")
 
 
 def run_path_splices(file: StarlarkFile, calls: list[ast.Call], folder: str, workspace: str = "") -> list[Splice]:
-    """Return what links libraries with the run path of a folder in site-packages; ``workspace`` names another one."""
+    """Return the splices that link libraries with the run path for a folder in site-packages.
+
+    ``workspace`` is the workspace with the rules, if it isn't the file's own workspace.
+    """
     label = f"@{workspace}//{_RULES}" if workspace else f"//{_RULES}"
     splices: list[Splice] = []
     for call in calls:
@@ -316,15 +321,15 @@ def run_path_splices(file: StarlarkFile, calls: list[ast.Call], folder: str, wor
 
 
 def jax_patch(text: str, modules: list[str], folder: str, workspace: str, *, level: int = 1) -> str:
-    """Return the patch of JAX's BUILD file, with ``level`` folders before its name.
+    """Return the patch of JAX's BUILD file. In the patch, ``level`` folders precede the file's path.
 
-    Raises `InputError` if the file doesn't link each of the modules.
+    Raises `InputError` if the file doesn't link all modules.
     """
     file = StarlarkFile(f"@jax//{JAX_BUILD}", text)
     rules = {string_attribute(call, "name"): call for call in file.calls(*_JAX_RULES) if is_linked(call)}
     if missing := [name for name in modules if name.removesuffix(".so") not in rules and name not in rules]:
         found = f"has no rule that links {', '.join(missing)}"
-        raise InputError(file.path, found, expected=f"one of {', '.join(_JAX_RULES)} for each")
+        raise InputError(file.path, found, expected=f"one of {', '.join(_JAX_RULES)} for each module")
     calls = [call for name, call in rules.items() if f"{name.removesuffix('.so')}.so" in modules]
     new = spliced(file, run_path_splices(file, calls, folder, workspace))
     names = ("a/" * level + JAX_BUILD, "b/" * level + JAX_BUILD)
@@ -332,24 +337,24 @@ def jax_patch(text: str, modules: list[str], folder: str, workspace: str, *, lev
 
 
 PATCH_NAME = "Set-run-paths-for-wheels.patch"
-"""How the name of the patch for ``@jax`` ends; a number stands before it, as before the others."""
+"""The end of the name of the patch for ``@jax``. As in the other patches' names, a number precedes it."""
 
 _WHEEL_RULES = f"{WORKSPACE}/rocm_wheel"
 _PATCHES = f"{WORKSPACE}/third_party/jax"
 _NUMBER = re.compile(r"(\d+)-")
 _NO_SOURCE = (
-    "where is the source of @jax? Its extension modules need their run paths by one more patch here: run `rocwheel jax "
-    "migrate --jax DIR` with a clone of JAX that has this commit, or with the folder external/jax below what "
-    "`bazel info output_base` prints."
+    "where is the source of @jax? One more patch here must set the run paths of its extension modules: run "
+    "`rocwheel jax migrate --jax DIR` with a clone of JAX that has this commit, or with the folder external/jax in "
+    "the folder that `bazel info output_base` prints."
 )
 
 
 def switch(plan: Plan) -> None:
-    """Add the rules, and link every library of the wheels with the run path of its place there."""
+    """Add the rules, and link every library in the wheels with the run path for its folder."""
     draft = plan.draft
     for name, text in plan.rules.items():
         if not draft.has(f"{_WHEEL_RULES}/{name}"):
-            draft.put(f"{_WHEEL_RULES}/{name}", text, "rules that link with the run path of a place in a wheel")
+            draft.put(f"{_WHEEL_RULES}/{name}", text, "rules that link with the run path for a folder in a wheel")
     _declare(plan)
     rocm = plan.settings.rocm_version
     _set_run_paths(plan, f"{WORKSPACE}/pjrt", f"jax_plugins/xla_rocm{rocm}")
@@ -363,17 +368,17 @@ def _declare(plan: Plan) -> None:
     text = plan.draft.text(path)
     if not any(True for _ in StarlarkFile(path, text).calls("rocm_wheel_repository")):
         text = text.rstrip("\n") + "\n\n" + plan.declaration
-        plan.draft.put(path, text, "the repository that hands ROCM_WHEEL_RPATH to the rules")
+        plan.draft.put(path, text, "the repository that passes ROCM_WHEEL_RPATH to the rules")
 
 
 def _set_run_paths(plan: Plan, folder: str, place: str) -> None:
-    """Set the run paths of all libraries that are linked below a folder."""
+    """Set the run paths of all libraries that are linked in a folder and its subfolders."""
     for path in list(plan.draft.checkout.below(folder)):
         if path.rpartition("/")[2] in BUILD_NAMES:
             file = StarlarkFile(path, plan.draft.text(path))
             calls = [call for call in file.calls(*LINKING_RULES) if is_linked(call)]
             text = spliced(file, run_path_splices(file, calls, place))
-            plan.draft.put(path, text, f"linked with the run path of {place}, in place of patchelf")
+            plan.draft.put(path, text, f"linked with the run path for {place} instead of using patchelf")
 
 
 def _patch_jax(plan: Plan, place: str) -> None:
@@ -391,7 +396,9 @@ def _patch_jax(plan: Plan, place: str) -> None:
     name = f"{_next_number(plan):04}-{PATCH_NAME}"
     level = strip_level(file, rule)
     patch = jax_patch(plan.jax_build, plugin_modules(), place, plan.structure.workspace_name, level=level)
-    draft.put(f"{_PATCHES}/{name}", patch, "the extension modules are linked with their run path, in place of patchelf")
+    draft.put(
+        f"{_PATCHES}/{name}", patch, "the extension modules are linked with their run path instead of using patchelf"
+    )
     label = f'"//third_party/jax:{name}"'
     draft.put(
         path, spliced(file, added_to_attribute(file, rule, "patches", label, element=True)), "one more patch for @jax"
@@ -399,9 +406,9 @@ def _patch_jax(plan: Plan, place: str) -> None:
 
 
 def _ask_for_source(plan: Plan, file: StarlarkFile, rule: ast.Call) -> None:
-    """Ask above the rule for ``@jax`` where its source is."""
+    """Add a question for the location of JAX's source above the rule for ``@jax``."""
     text = spliced(file, [above(file, rule, ask(_NO_SOURCE))])
-    plan.draft.put(file.path, text, "only @jax's source decides this patch")
+    plan.draft.put(file.path, text, "this patch depends on the source of @jax")
 
 
 def _next_number(plan: Plan) -> int:
@@ -409,7 +416,7 @@ def _next_number(plan: Plan) -> int:
     return 1 + max((int(match[1]) for name in names if (match := _NUMBER.match(name))), default=0)
 
 
-_STUB = '''"""Says what this command line became: the wheels are built by Bazel's own settings and rocwheel."""
+_STUB = '''"""Prints the replacement of this command line. Now Bazel's own settings and rocwheel build the wheels."""
 
 import subprocess
 import sys
@@ -422,17 +429,17 @@ _INSTALL = "does this image still need auditwheel or patchelf? No wheel of this 
 
 
 def deprecate(plan: Plan) -> None:
-    """Let ``build.py`` print the translation, and take the tools out of the images."""
+    """Make ``build.py`` print the translation, and remove the old tools from the images."""
     if plan.draft.has(BUILD_PY):
-        plan.draft.put(BUILD_PY, _STUB, "prints the translation of its own command line for one release")
+        plan.draft.put(BUILD_PY, _STUB, "for one release, build.py prints the translation of its command line")
     for path in sorted(plan.draft.checkout.files):
         if "Dockerfile" in path.rpartition("/")[2]:
             text = "".join(_without_tools(plan.draft.text(path)))
-            plan.draft.put(path, text, "no wheel needs patchelf or auditwheel any more")
+            plan.draft.put(path, text, "no wheel needs patchelf or auditwheel anymore")
 
 
 def _without_tools(text: str) -> Iterator[str]:
-    """Yield the lines without the packages that stand on a line of their own; the others are asked about."""
+    """Yield the lines without package names that have their own lines. Add a question for other uses of the tools."""
     asked = _INSTALL in " ".join(text.replace("#", " ").split())
     for line in StringIO(text):
         if _PACKAGE.fullmatch(line.rstrip("\n")) and line.rstrip().endswith("\\"):
@@ -456,10 +463,10 @@ _LICENSE = "LICENSE.txt"
 
 
 def remove(plan: Plan) -> None:
-    """Delete build.py, the builders with their targets, and the templates, each if nothing else uses it."""
-    _delete_unused(plan, BUILD_PY, "rocwheel jax translate knows its command lines")
+    """Delete build.py, the builders with their targets, and the templates, unless something else uses them."""
+    _delete_unused(plan, BUILD_PY, "rocwheel jax translate translates its command lines")
     for path in _SCRIPTS:
-        _delete_unused(plan, f"{WORKSPACE}/{path}", "nothing is left for it to do")
+        _delete_unused(plan, f"{WORKSPACE}/{path}", "nothing uses this file anymore")
     drop_overridden(plan)
     if _asked_about_users(plan):
         return
@@ -468,11 +475,11 @@ def remove(plan: Plan) -> None:
     for path in (*BUILDERS, *(f"{folder}/build_utils.py" for folder in _TOOLS)):
         plan.draft.delete(f"{WORKSPACE}/{path}", "rocwheel jax wheel assembles the wheels")
     for path in _TEMPLATES:
-        _delete_exported(plan, f"{WORKSPACE}/{path}", "the descriptions of the wheels say this")
+        _delete_exported(plan, f"{WORKSPACE}/{path}", "the wheels' descriptions replace this file")
 
 
 def _delete_unused(plan: Plan, path: str, reason: str) -> None:
-    """Delete a file that no other one calls; ask there otherwise."""
+    """Delete a file unless another file mentions it."""
     if not plan.draft.has(path):
         return
     if not users(plan.draft.checkout, path):
@@ -480,7 +487,7 @@ def _delete_unused(plan: Plan, path: str, reason: str) -> None:
 
 
 def _asked_about_users(plan: Plan) -> bool:
-    """Ask in every BUILD file that uses an old builder what becomes of its targets; return whether one does."""
+    """Add a question to every BUILD file that uses an old builder. Return whether there is such a file."""
     found = False
     for path, source in callers(plan.draft.checkout):
         text = source.text
@@ -493,21 +500,26 @@ def _asked_about_users(plan: Plan) -> bool:
         found = found or bool(using)
         if using and MARK not in text:
             question = (
-                "who builds these targets? They run the old wheel builders, which stay as long as they do; the rule "
-                "rocm_wheel of //rocm_wheel makes wheels as build actions, too."
+                "who builds these targets? They run the old wheel builders, which stay as long as these targets "
+                "exist; the rule rocm_wheel from //rocm_wheel can also build wheels in build actions."
             )
-            plan.draft.put(path, spliced(file, [above(file, using[0], ask(question))]), "these use the old builders")
+            plan.draft.put(
+                path, spliced(file, [above(file, using[0], ask(question))]), "these targets use the old builders"
+            )
     return found
 
 
 def _builder_labels(package: str) -> list[str]:
-    """Return how the old builders are named in a package."""
+    """Return the labels of the old builders, as a package can write them."""
     labels = [f"{folder}:{target}" for folder in _TOOLS for target in _OLD_TARGETS]
     return [*labels, *(f'":{target}"' for target in _OLD_TARGETS if package in _TOOLS)]
 
 
 def _remove_targets(plan: Plan, folder: str) -> None:
-    """Take the old builder and its library out of a package, with the loads and lists that only they used."""
+    """Remove the old builder and its library from a package.
+
+    Also remove ``load`` statements and lists that only they used.
+    """
     path = _build_file(plan, folder)
     if not path:
         return
@@ -521,11 +533,11 @@ def _remove_targets(plan: Plan, folder: str) -> None:
     text = spliced(file, [without_statement(file, node) for node in (*gone, *unused)]).rstrip("\n") + "\n"
     if plan.draft.has(f"{folder}/{_LICENSE}") and _LICENSE not in text:
         text += f'\nexports_files(["{_LICENSE}"])\n'
-    plan.draft.put(path, text, "rocwheel jax wheel takes the libraries themselves; Bazel builds those")
+    plan.draft.put(path, text, "rocwheel jax wheel reads the libraries that Bazel builds")
 
 
 def _build_file(plan: Plan, folder: str) -> str:
-    """Return the path of a package's file, empty if there is none."""
+    """Return the path of a package's BUILD file, or an empty string if there is no such file."""
     return next((path for name in BUILD_NAMES if plan.draft.has(path := f"{folder}/{name}")), "")
 
 
@@ -535,7 +547,7 @@ def _used_names(nodes: list[ast.stmt]) -> set[str]:
 
 
 def _defined_names(node: ast.stmt) -> set[str]:
-    """Return the names that a load or an assignment at the top defines."""
+    """Return the names that a ``load`` statement or a top-level assignment defines."""
     targets = node.targets if isinstance(node, ast.Assign) else []
     return {*loaded_names(node), *(target.id for target in targets if isinstance(target, ast.Name))}
 
@@ -547,7 +559,7 @@ def _target(node: ast.stmt) -> str:
 
 
 def _delete_exported(plan: Plan, path: str, reason: str) -> None:
-    """Delete a file that other packages took by its label, if none does any more."""
+    """Delete a file that other packages used by its label, unless a package still does."""
     folder, _, name = path.rpartition("/")
     label = f"{folder.removeprefix(WORKSPACE + '/')}:{name}"
     if not plan.draft.has(path) or any(label in file.text for _, file in callers(plan.draft.checkout)):
@@ -562,7 +574,10 @@ def _delete_exported(plan: Plan, path: str, reason: str) -> None:
 
 
 def _remove_export(plan: Plan, path: str, name: str) -> None:
-    """Take a deleted file out of a package's exports, and the exports out if they are empty then."""
+    """Remove a deleted file from a package's ``exports_files``.
+
+    If the list becomes empty, remove the whole statement.
+    """
     file = StarlarkFile(path, plan.draft.text(path))
     for node in file.tree.body:
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node) == "exports_files"):
@@ -571,4 +586,4 @@ def _remove_export(plan: Plan, path: str, name: str) -> None:
         if items is None or not (splices := without_string(file, items, name)):
             continue
         text = spliced(file, [without_statement(file, node)] if len(items.elts) == 1 else splices)
-        plan.draft.put(path, text.rstrip("\n") + "\n", f"{name} is gone")
+        plan.draft.put(path, text.rstrip("\n") + "\n", f"{name} was deleted")

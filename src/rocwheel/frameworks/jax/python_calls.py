@@ -1,4 +1,4 @@
-"""Calls of rocm-jax's ``build/build.py`` in Python files."""
+"""Finds calls of rocm-jax's ``build/build.py`` in Python files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _LONGEST = 200
 
 
 def python_word(node: ast.expr) -> str:
-    """Return the word that an expression makes: what only the running program knows is a reference."""
+    """Return the word that an expression evaluates to.
+
+    References represent parts that only the running program knows.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return _expression(node) if MARKS & set(node.value) else node.value
     if isinstance(node, ast.JoinedStr):
@@ -58,7 +61,7 @@ def _expression(node: ast.expr) -> str:
 
 
 def _formatted(node: ast.BinOp) -> str:
-    """Return what ``TEXT % VALUES`` makes."""
+    """Return the result of ``TEXT % VALUES``."""
     if not (isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)):
         return _expression(node)
     values = list(node.right.elts) if isinstance(node.right, ast.Tuple) else [node.right]
@@ -82,19 +85,19 @@ _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class ArgumentList(msgspec.Struct):
-    """A list of arguments, with what is added to it later and under which conditions."""
+    """A list of arguments, including arguments that are added later or conditionally."""
 
     first_line: int
     last_line: int
     words: list[str]
     depth: int
-    """The number of its own conditions."""
+    """The number of conditions around the list."""
     function: ast.FunctionDef | ast.AsyncFunctionDef | None
     optional: list[OptionalWords]
 
 
 def argument_lists(tree: ast.Module) -> Iterator[ArgumentList]:
-    """Yield the lists of arguments of a file that hold a string."""
+    """Yield the argument lists in a file."""
     yield from _Scope(None).lists(tree.body)
     for node in ast.walk(tree):
         if isinstance(node, _Function):
@@ -102,7 +105,7 @@ def argument_lists(tree: ast.Module) -> Iterator[ArgumentList]:
 
 
 class _Scope:
-    """The lists of one function, or of the module, by the names of their variables."""
+    """The argument lists of a function or of the module, keyed by variable name."""
 
     def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef | None) -> None:
         self.function = function
@@ -170,7 +173,10 @@ class _Scope:
 
 
 def _words(node: ast.expr) -> list[str] | None:
-    """Return the elements of a list, a tuple or a sum of them; one that brings several begins with an asterisk."""
+    """Return the elements of a list, a tuple, or a sum of both, or `None` for another expression.
+
+    An element that represents several arguments begins with an asterisk.
+    """
     if isinstance(node, (ast.List, ast.Tuple)):
         return [
             "*" + python_word(item.value) if isinstance(item, ast.Starred) else python_word(item) for item in node.elts
@@ -187,7 +193,7 @@ def _words(node: ast.expr) -> list[str] | None:
 
 
 def _inner_bodies(statement: ast.stmt) -> Iterator[tuple[Sequence[ast.stmt], str]]:
-    """Yield the blocks of a statement with the condition under which each runs, empty if it always does."""
+    """Yield a statement's blocks, each with its condition. An unconditional block has an empty condition."""
     condition, opposite = "", ""
     if isinstance(statement, (ast.If, ast.While)):
         text = ast.unparse(statement.test)
@@ -206,19 +212,19 @@ def _inner_bodies(statement: ast.stmt) -> Iterator[tuple[Sequence[ast.stmt], str
 _RECIPE = re.compile(r"^\t.*\bbuild", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"%\(\w+\)s")
 _FIELD = re.compile(r"(?<!\$)\{[\w.]*(?:\[[^][{}]*\])*(?:![rsa])?(?::[^{}]*)?\}|(?<!%)%(?:\(\w+\))?[0-9.]*[sdir]")
-"""What ``str.format`` and ``%`` fill in."""
+"""Placeholders for ``str.format`` and ``%``."""
 
 
 def read_python_calls(text: str) -> OldCalls:
-    """Return the calls of a Python file; raise `UndecidedError` for a text that Python can't read."""
+    """Return the calls in a Python file. Raises `UndecidedError` for invalid Python."""
     try:
         tree = parse_python(text)
         found = [*_calls_of_lists(tree), *_calls_of_texts(tree)]
     except (SyntaxError, ValueError) as e:
-        message = f"can't be read as Python: {shortened(str(e))}"
+        message = f"isn't valid Python: {shortened(str(e))}"
         raise UndecidedError(message) from e
     except (RecursionError, MemoryError) as e:
-        message = "is nested too deeply to be read as Python"
+        message = "is nested too deeply to parse as Python"
         raise UndecidedError(message) from e
     found.sort(key=lambda item: (item.first_line, item.last_line))
     calls = tuple(item for item in found if isinstance(item, OldCall))
@@ -240,17 +246,17 @@ def _calls_of_lists(tree: ast.Module) -> Iterator[OldCall | UndecidedCall]:
 
 
 def _check_known(words: list[str]) -> None:
-    """Raise `UndecidedError` for an argument of which not even the option is known."""
+    """Raise `UndecidedError` for a word that may be an unknown option."""
     before = ""
     for word in words[1:]:
         if word.startswith(("*\0", "\0")) and not takes_value(before):
-            message = f"{shown(word)} brings options that are known only when the program runs"
+            message = f"{shown(word)} contains options that aren't known before the program runs"
             raise UndecidedError(message)
         before = word
 
 
 def _decided(tree: ast.Module, made: ArgumentList, words: list[str]) -> Iterator[OldCall]:
-    """Yield the call with each value that a caller of its function gives for what decides the new commands."""
+    """Yield the call with each value that its function's callers pass for an option that decides the translation."""
     last_line = max([made.last_line, *(item.line for item in made.optional)])
     call = OldCall(made.first_line, last_line, tuple(words), "python", optional=tuple(made.optional))
     for index, word in enumerate(words):
@@ -264,11 +270,11 @@ def _decided(tree: ast.Module, made: ArgumentList, words: list[str]) -> Iterator
 
 
 def _given_values(tree: ast.Module, made: ArgumentList, value: str) -> list[str]:
-    """Return the constants that a name stands for: its only value, or what callers of the function pass for it."""
+    """Return the constants that a name can have: its only value, or the arguments that callers of the function pass."""
     only = only_reference(value)
     values = _constants(tree, made, only.text) if only is not None and only.text.isidentifier() else []
     if not values:
-        message = f"{shown(value)} decides what the new commands are, and is known only when the program runs"
+        message = f"{shown(value)} decides the new commands, and isn't known before the program runs"
         raise UndecidedError(message)
     return list(dict.fromkeys(values))
 
@@ -325,7 +331,7 @@ def _calls_of_texts(tree: ast.Module) -> Iterator[OldCall | UndecidedCall]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and TOOL in node.value:
             yield from _calls_of_text(node, node.value)
         elif isinstance(node, ast.JoinedStr) and _holds_call(node):
-            reason = "stands in an f-string: translate the command line that it makes by itself"
+            reason = "is in an f-string: translate the resulting command line separately"
             yield UndecidedCall(node.lineno, node.end_lineno or node.lineno, reason)
 
 
@@ -340,17 +346,17 @@ def _calls_of_text(node: ast.Constant, text: str) -> Iterator[OldCall | Undecide
         found = read_makefile_calls(text, node.lineno, template=_PLACEHOLDER.search(text) is not None)
     else:
         found = read_shell_calls(text, node.lineno, certain=False)
-    # Escapes in a string move its lines against those of the file.
+    # With escapes in a string, its line numbers don't match the file's line numbers.
     has_lines = text.count("\n") == last_line - node.lineno
     for item in (*map(_unless_filled_in, found.calls), *found.undecided):
         yield item if has_lines else msgspec.structs.replace(item, first_line=node.lineno, last_line=last_line)
 
 
 def _unless_filled_in(call: OldCall) -> OldCall | UndecidedCall:
-    """Return a call, undecided when what Python fills in would be taken for a value as it stands."""
+    """Return a call. It is undecided if a placeholder for Python would be mistaken for a literal value."""
     literal = (part for word in call.words for part in pieces(word) if isinstance(part, str))
     field = next((match[0] for part in literal if (match := _FIELD.search(part))), "")
     if not field:
         return call
-    reason = f"holds {shortened(field)}, which the program fills in: translate the command line that it makes by itself"
+    reason = f"contains {shortened(field)}, which the program fills in: translate the resulting command line separately"
     return UndecidedCall(call.first_line, call.last_line, reason)

@@ -1,6 +1,7 @@
-"""The settings of a Bazel build for ROCm, from one small TOML file: what ``.bazelrc`` and commands say.
+"""Reads the settings of a Bazel build for ROCm from a TOML file. ``.bazelrc`` and commands are rendered from them.
 
-Strings of TOML 1.0 are those of JSON, but that no pair of escapes stands for a character, and DEL is escaped.
+Strings in TOML 1.0 have the syntax of JSON strings, with two differences: no pair of escapes represents a character,
+and DEL must be escaped.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 
 def settings_line(name: str, value: object, *, width: int = 0) -> str:
-    """Return the line of a setting, with its end; a list that is wider than a ``width`` has a line for each item."""
+    """Return the line of a setting, with its line ending.
+
+    If a list is wider than ``width``, each item has its own line.
+    """
     if isinstance(value, dict):
         pairs = ", ".join(f"{_spelled(key)} = {_spelled(item)}" for key, item in value.items())
         return f"{name} = {{ {pairs} }}\n"
@@ -42,16 +46,19 @@ def _spelled(value: object) -> str:
 
 
 CpuFeatures = Literal["release", "native", "default"]
-"""``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""
+"""``release``: AVX, as in published wheels. ``native``: this machine's features.
+
+``default``: the compiler's default.
+"""
 
 PYTHON_VERSION = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
-"""A Python as JAX's rules name it: ``3.12``, or ``3.14-ft`` without the global lock."""
+"""A Python version as in JAX's rules: ``3.12``, or ``3.14-ft`` for the free-threaded build."""
 
 _SDK = "$SDK"
 _FOLDER = r"/(?:(?![:$,'\"\\`])[!-~])"
 _ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
 _LOST_SITE_PACKAGES = "/_rocm_sdk"
-"""How an entry begins of which a shell has taken ``$SITE_PACKAGES``."""
+"""The beginning of an entry if a shell removed ``$SITE_PACKAGES``."""
 _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
 _REPOSITORY = re.compile(r"[\w./-]+")
 _CONFIG = re.compile(r"[\w.+/:-]+")
@@ -65,64 +72,68 @@ _PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
 _BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
 
 
-_UNKNOWN = "unknown field"  # of msgspec's errors
+_UNKNOWN = "unknown field"  # from msgspec's messages
 
 
 class SettingsError(InputError):
-    """Settings can't be used."""
+    """The settings are invalid."""
 
 
 class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """The settings of a build. Use `read_settings`; the constructor checks nothing."""
+    """The settings of a build. Use `read_settings`, because the constructor checks nothing."""
 
     schema: Literal[1]
     compiler: str
-    """The C++ compiler's path."""
+    """The path of the C++ compiler."""
     python_versions: tuple[str, ...]
-    """Such as ``3.12``, or ``3.13-ft`` for the free-threaded build."""
+    """Python versions, such as ``3.12``, or ``3.13-ft`` for the free-threaded build."""
     targets: tuple[str, ...]
-    """GPU targets, in any words of ``rocwheel targets``."""
+    """GPU targets, in the syntax of ``rocwheel targets``."""
     compiler_version: int = 0
-    """Its major version; 0 if the path says it."""
+    """The compiler's major version. If 0, the path contains the version."""
     rocm_path: str = ""
-    """The ROCm that is built against; empty if the workspace brings its own."""
+    """The folder of the ROCm for the build. Empty if the workspace has its own."""
     rocm_version: str = "7"
-    """The major version in the wheels' names."""
+    """ROCm's major version, which is part of the wheels' names."""
     cpu_features: CpuFeatures = "release"
     compress_device_code: bool = True
     search: tuple[str, ...] = ()
-    """Run path entries: ``$SITE_PACKAGES/FOLDER``, ``$ORIGIN/FOLDER``, absolute, or ``$SDK``, which is the default."""
+    """Run path entries: ``$SITE_PACKAGES/FOLDER``, ``$ORIGIN/FOLDER``, absolute folders, or ``$SDK``.
+
+    The default is ``$SDK``.
+    """
     target_family: str = ""
-    """For an SDK in the per-family layout: the family whose libraries are searched."""
+    """The target family of an SDK in the per-family layout. Its libraries are searched."""
     run_path_tag: Literal["rpath", "runpath"] = "runpath"
     crosstool: str = ""
     """The label of a C++ toolchain for ``--crosstool_top``, such as ``@local_config_rocm//crosstool:toolchain``."""
     configs: tuple[str, ...] = ()
-    """Configs of the workspace that ``rocm_build`` includes."""
+    """The workspace's configs that ``rocm_build`` includes."""
     options: tuple[str, ...] = ()
-    """Further options of ``rocm_build``, literally."""
+    """Further options for ``rocm_build``, copied literally."""
     remote_execution: str = ""
-    """A file of the workspace that defines ``rocm_rbe``; with it, ``rocm_build_remote`` builds remotely."""
+    """A file in the workspace that defines ``rocm_rbe``. With this file, ``rocm_build_remote`` builds remotely."""
     wheel_sources: tuple[str, ...] = ("jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py")
-    """Files of the source tree that the wheels take, in addition to the outputs of Bazel."""
+    """Files from the source tree that the wheels contain, in addition to Bazel's outputs."""
     pjrt_spec: str = ""
-    """The description of the PJRT wheel, a file of the source tree; empty for the one of ROCm's JAX."""
+    """The description of the PJRT wheel, a file in the source tree. The default is the description for ROCm's JAX."""
     plugin_spec: str = ""
-    """The description of the wheels of extension modules; empty for the one of ROCm's JAX."""
+    """The description of the extension modules' wheels. The default is the description for ROCm's JAX."""
     commits: dict[str, str] = {}
-    """Repository to the commit that is built: literally, or ``FILE:CONSTANT`` for one in a file of the source tree."""
+    """The commits of the build, keyed by repository: literal, or ``FILE:CONSTANT`` for a constant in the source tree.
+    """
     pjrt_targets: tuple[str, ...] = ("//pjrt:pjrt_c_api_gpu_plugin.so",)
     plugin_targets: tuple[str, ...] = ("//jaxlib_ext/tools:build_gpu_kernels_wheel",)
 
     @property
     def compiler_major(self) -> int | None:
-        """The compiler's major version, as given or in its path."""
+        """The compiler's major version, from the setting or from the path."""
         found = _COMPILER_MAJOR.findall(self.compiler)
         return self.compiler_version or (int(found[-1]) if found else None)
 
     @property
     def is_clang(self) -> bool:
-        """Whether the compiler is a clang."""
+        """Whether the compiler is Clang."""
         return "clang" in self.compiler.rpartition("/")[2]
 
     @property
@@ -133,28 +144,28 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
     @property
     def system_run_paths(self) -> tuple[str, ...]:
-        """The absolute entries that are searched. They are intended, though the audit would warn of them."""
+        """The absolute run path entries. They are intended, although the audit would warn about them."""
         return tuple(entry for entry in self.search if entry.startswith("/"))
 
 
 def read_settings(path: Path) -> BazelSettings:
-    """Read settings; raise `SettingsError` for any other text, `ProblemsError` with every wrong value."""
+    """Read settings. Raises `SettingsError` for an unreadable file, and `ProblemsError` with all invalid values."""
     try:
         settings = decode_toml(read_regular(path), BazelSettings)
     except OSError as e:
         raise read_error(path, e, remedy="Check --settings.", kind=SettingsError) from e
     except msgspec.DecodeError as e:
         known = msgspec.structs.fields(BazelSettings) if _UNKNOWN in str(e) else ()
-        expected = f"keys of {', '.join(field.encode_name for field in known)}" if known else ""
+        expected = f"these keys: {', '.join(field.encode_name for field in known)}" if known else ""
         raise SettingsError(
-            path, f"doesn't hold settings: {e}", expected=expected, remedy="docs/jax.md has the fields."
+            path, f"doesn't contain valid settings: {e}", expected=expected, remedy="See docs/jax.md for the fields."
         ) from e
     check_settings(settings, path)
     return settings
 
 
 def check_settings(settings: BazelSettings, source: Path | str) -> None:
-    """Raise `ProblemsError` with every value that Bazel, the fetch of the repository, or the wheels would refuse."""
+    """Raise `ProblemsError` with all values that Bazel, the fetch of the repository, or the wheels would reject."""
     if problems := list(_problems(settings, source)):
         raise ProblemsError(str(source), problems)
 
@@ -170,45 +181,51 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[InputError]
 
 
 def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
-    """Yield whether each value is one that Bazel and the wheels take, what is found otherwise, and what is expected."""
+    """Yield for each value whether it is valid, a description of the value, and the expected value."""
     versions, remote = settings.python_versions, settings.remote_execution
-    yield bool(settings.compiler), "compiler is empty", "the path of clang or gcc"
+    yield bool(settings.compiler), "compiler is empty", "the path of Clang or GCC"
     yield bool(versions), "python-versions is empty", "at least one"
     for version in versions:
         fits = PYTHON_VERSION.fullmatch(version) is not None
         yield fits, f"python-versions names {version!r}", "such as '3.12' or '3.13-ft'"
     for entry in settings.search:
         fits = bool(_ENTRY.fullmatch(entry)) and not lost_origin(entry) and not entry.startswith(_LOST_SITE_PACKAGES)
-        expected = "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without blanks and quotes"
+        expected = (
+            "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII without spaces and quotes"
+        )
         yield fits, f"search names {entry!r}", expected
     folders = [posixpath.normpath(entry) for entry in settings.run_path.split(":")]
-    yield len(set(folders)) == len(folders), "search names a folder twice", "each once"
-    yield len(set(versions)) == len(versions), "python-versions names a version twice", "each once"
+    yield len(set(folders)) == len(folders), "search names a folder twice", "different entries"
+    yield len(set(versions)) == len(versions), "python-versions names a version twice", "different entries"
     yield settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"
-    yield settings.rocm_version.isdecimal(), f"rocm-version is {settings.rocm_version!r}", "a major version, '7'"
+    yield (
+        settings.rocm_version.isdecimal(),
+        f"rocm-version is {settings.rocm_version!r}",
+        "a major version, such as '7'",
+    )
     yield settings.rocm_path[:1] in ("", "/"), f"rocm-path is {settings.rocm_path!r}", "an absolute path"
     yield is_family(settings.target_family), f"target-family is {settings.target_family!r}", "one word"
     yield bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"
     yield bool(settings.plugin_targets), "plugin-targets is empty", "at least one"
     parts = remote.split("/")
     is_below = not remote or (remote[0] != "/" and ".." not in parts and parts[-1] not in ("", "."))
-    yield is_below, f"remote-execution is {remote!r}", "a file's path below the workspace"
+    yield is_below, f"remote-execution is {remote!r}", "the path of a file in the workspace"
     for name in settings.configs:
         yield bool(_CONFIG.fullmatch(name)), f"configs names {name!r}", "a config's name"
     for name in settings.configs:
-        yield name not in _OWN_CONFIGS, f"configs names {name!r}, which includes them", "another config"
+        yield name not in _OWN_CONFIGS, f"configs names {name!r}, which includes these configs", "another config"
     for word in settings.options:
         fits = bool(_OPTION.fullmatch(word)) and not _VALUE_OPTION.fullmatch(word)
-        yield fits, f"options names {word!r}", "an option, with its value after ="
+        yield fits, f"options names {word!r}", "an option, such as --name=VALUE"
 
 
 def _names(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
-    """Yield the same of labels, commits, and texts that have to stand in one line."""
+    """Yield the same values for labels, for commits, and for texts that must be a single line."""
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         yield bool(_BAZEL_LABEL.fullmatch(label)), f"{label!r} is not a Bazel label", "such as //pjrt:plugin.so"
     for name, commit in settings.commits.items():
         fits = bool(_REPOSITORY.fullmatch(name) and _PINNED.fullmatch(commit))
-        expected = "a repository, and 7 to 64 hexadecimal digits or FILE:CONSTANT"
+        expected = "a repository, and either 7 to 64 hexadecimal digits or FILE:CONSTANT"
         yield fits, f"commits names {name!r} = {commit!r}", expected
     texts = {
         "compiler": settings.compiler,

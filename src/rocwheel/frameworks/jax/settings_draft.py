@@ -1,4 +1,4 @@
-"""The settings that a checkout's own files say, as the text of ``rocm.toml``."""
+"""Renders ``rocm.toml`` from the settings in a checkout's files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.jax.checkout import Checkout, Structure
 
 BUILDERS = ("jaxlib_ext/tools/build_gpu_kernels_wheel.py", "pjrt/tools/build_gpu_plugin_wheel.py")
-"""The old scripts that make wheels, below the workspace."""
+"""The old scripts that assemble wheels, relative to the workspace."""
 
 _ROCM = "/opt/rocm"
 _WIDTH = 110
@@ -27,13 +27,13 @@ _COMMIT_CONSTANTS = {"ROCm/xla": ("xla", ("XLA_COMMIT", "COMMIT")), "jax": ("jax
 
 
 def plugin_modules() -> list[str]:
-    """Return the file names of the extension modules that the wheel takes from ``@jax//jaxlib/rocm``."""
+    """Return the file names of the extension modules that the wheel contains from ``@jax//jaxlib/rocm``."""
     files: list[dict[str, str]] = jax_wheel_description("plugin")["files"]
     return [str(file["from"]).rpartition("/")[2] for file in files]
 
 
 def settings_text(checkout: Checkout, structure: Structure) -> str:
-    """Return the text of ``rocm.toml``, with questions above what the checkout leaves open."""
+    """Return the text of ``rocm.toml``. Above each setting that the checkout doesn't decide, there is a question."""
     configs = config_options(checkout.text(structure.bazelrc))
     variables = environment([*configs.get("rocm_base", []), *configs.get("rocm", [])])
     questions: dict[str, str] = {}
@@ -55,14 +55,14 @@ def settings_text(checkout: Checkout, structure: Structure) -> str:
         for name, value in fields.items()
         if value
     ]
-    return "# What `rocwheel jax bazelrc` and `rocwheel jax commands` read.\n" + "".join(lines)
+    return "# The input of `rocwheel jax bazelrc` and `rocwheel jax commands`.\n" + "".join(lines)
 
 
 def _compiler(variables: dict[str, str], questions: dict[str, str]) -> str:
     if "CLANG_COMPILER_PATH" in variables:
         return variables["CLANG_COMPILER_PATH"]
     questions["compiler"] = (
-        "which compiler? .bazelrc sets no CLANG_COMPILER_PATH, and build.py took the one that it found on PATH."
+        "which compiler? .bazelrc doesn't set CLANG_COMPILER_PATH, and build.py used the first compiler on PATH."
     )
     return DEFAULT_CLANG
 
@@ -73,15 +73,17 @@ def _rocm_path(checkout: Checkout, variables: dict[str, str], questions: dict[st
     given = {str(path) for file in checkout.files.values() for path in _ROCM_PATH_OPTION.findall(file.text)}
     if len(given) == 1:
         return next(iter(given))
-    found = f"the callers of build.py name {', '.join(sorted(given))}" if given else "nothing here names it"
-    questions["rocm-path"] = f"which ROCm is built against? {found[0].upper()}{found[1:]}."
+    found = f"the callers of build.py name {', '.join(sorted(given))}" if given else "no file in this checkout names it"
+    questions["rocm-path"] = f"which ROCm does the build use? {found[0].upper()}{found[1:]}."
     return _ROCM
 
 
 def _targets(variables: dict[str, str], questions: dict[str, str]) -> list[str]:
     if variables.get("TF_ROCM_AMDGPU_TARGETS"):
         return variables["TF_ROCM_AMDGPU_TARGETS"].split(",")
-    questions["targets"] = "which GPU targets? .bazelrc sets no TF_ROCM_AMDGPU_TARGETS; these are rocm-jax's."
+    questions["targets"] = (
+        "which GPU targets? .bazelrc doesn't set TF_ROCM_AMDGPU_TARGETS; these are the defaults of rocm-jax."
+    )
     return ["list@rocm-jax"]
 
 
@@ -93,17 +95,22 @@ def _python_versions(checkout: Checkout, structure: Structure, questions: dict[s
         texts = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
         if versions := [text for text in texts if PYTHON_VERSION.fullmatch(text)]:
             return versions
-    questions["python-versions"] = "which Pythons? WORKSPACE calls no python_init_repositories with requirements."
+    questions["python-versions"] = (
+        "which Python versions? WORKSPACE doesn't call python_init_repositories with requirements."
+    )
     return ["3.12"]
 
 
 def _search(checkout: Checkout, questions: dict[str, str]) -> list[str]:
-    """Return what the old builders gave patchelf: folders of the system stay, those of packages are the SDK's."""
+    """Return the search folders from the old builders' patchelf calls.
+
+    System folders stay, and ``$SDK`` replaces packages.
+    """
     texts = [checkout.text(f"{WORKSPACE}/{path}") for path in BUILDERS]
     if any("_rocm_sdk_libraries_" in text for text in texts):
         questions["search"] = (
-            "is the SDK one for each family? The builders searched _rocm_sdk_libraries_FAMILY of every family; then "
-            "set target-family."
+            "does each family have its own SDK? The builders searched _rocm_sdk_libraries_FAMILY for every family. "
+            "If so, set target-family."
         )
     strings = [string for text in texts if "patchelf" in text for string in StarlarkFile("builder", text).strings()]
     folders = dict.fromkeys(string for string in strings if _SYSTEM_FOLDER.fullmatch(string))
@@ -111,7 +118,7 @@ def _search(checkout: Checkout, questions: dict[str, str]) -> list[str]:
 
 
 def _configs(configs: dict[str, list[str]], variables: dict[str, str]) -> list[str]:
-    """Return the workspace's configs that build.py chose, without configs that another one of them includes."""
+    """Return the workspace's configs that build.py selected, except configs that another of them includes."""
     compiler = BazelSettings(1, variables.get("CLANG_COMPILER_PATH", DEFAULT_CLANG), (), ())
     wanted = ["rocm", "rocm_base", *clang_configs(compiler.compiler_major)]
     there = [name for name in (*wanted, "mkl_open_source_only") if name in configs]
@@ -123,7 +130,7 @@ def _wheel_sources(checkout: Checkout, questions: dict[str, str]) -> list[str]:
     sources = list(BazelSettings(1, "", (), ()).wheel_sources)
     missing = [path for path in sources if f"{WORKSPACE}/{path}" not in checkout.files]
     if missing:
-        questions["wheel-sources"] = f"where are these? {', '.join(missing)} is not in this checkout."
+        questions["wheel-sources"] = f"where are these files? This checkout doesn't contain {', '.join(missing)}."
     return sources
 
 

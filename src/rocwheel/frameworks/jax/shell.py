@@ -1,4 +1,4 @@
-"""Shell scripts: words, expansions and simple commands, as far as calls of a program need them (POSIX.1-2017)."""
+"""Parses shell scripts into words, expansions, and simple commands, as far as finding calls requires (POSIX.1-2017)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 _NAME = re.compile(r"\$(?:\{(?:[^{}\n'\"`$]|\$\w+(?!\w)|\$\{[^{}\n]*\})*\}|[A-Za-z_]\w*|[0-9@*#?$!-])")
-"""A name within braces is taken whole: else each of several is read in as many ways as it has letters."""
+"""A name in braces matches as a whole. Otherwise, several names could match in exponentially many ways."""
 _PARENTHESIS = re.compile(r"[()'\"\\\n]|[^()'\"\\\n]+")
 _DEEPEST = 20
 
 
 def end_of_expansion(text: str, start: int) -> int | None:
-    """Return the end of an expansion that begins with a dollar sign at ``start``; ``None`` if there is none."""
+    """Return the end of the expansion that begins with a dollar sign at ``start``, or `None` if it is no expansion."""
     if text.startswith("$(", start):
         return _end_of_substitution(text, start + 2)
     match = _NAME.match(text, start)
@@ -30,7 +30,7 @@ def end_of_expansion(text: str, start: int) -> int | None:
 
 
 def _end_of_substitution(text: str, position: int) -> int | None:
-    quotes = [""]  # the open quote of each parenthesis that is open, the innermost last
+    quotes = [""]  # the open quote inside each open parenthesis, the innermost last
     while match := _PARENTHESIS.match(text, position):
         mark, quote = match[0], quotes[-1]
         position = match.end()
@@ -57,32 +57,32 @@ _DOUBLE = re.compile(
     r'|(?P<end>")|(?P<plain>[^\\$`"\x03]+|(?s:.))'
 )
 _MOST_UNENDED = 1000
-"""Looking for the end of an expansion may take the rest of the text; this many without one are looked at."""
+"""The maximum number of unterminated expansions. The search for the end of each can scan the rest of the text."""
 
 
 def held(index: int) -> str:
-    r"""Return characters that stand for the reference of this index in a text for `WordReader`."""
+    r"""Return the placeholder for the reference with this index in a text for `WordReader`."""
     return f"\3{index}\3"
 
 
 class WordReader:
-    """A place in a text, and the word that is being read there."""
+    """A position in a text, and the current word at this position."""
 
     def __init__(self, text: str, first_line: int, references: Sequence[tuple[str, Language]]) -> None:
         self.text = text
         self.position = 0
         self.line = first_line
         self.first_line = first_line
-        """The line in which the word begins."""
+        """The line on which the word begins."""
         self.unclosed: tuple[int, str] | None = None
-        """The first quote without an end: its line and itself."""
+        """The first unclosed quote: its line number, and the quote itself."""
         self._references = references
         self._parts: list[str] | None = None
         self._unended = 0
 
     @property
     def is_inside(self) -> bool:
-        """Whether a word has begun, be it an empty one in quotes."""
+        """Whether a word has begun, even if it is still an empty quoted string."""
         return self._parts is not None
 
     @property
@@ -91,19 +91,19 @@ class WordReader:
         return "".join(self._parts or ())
 
     def take(self) -> str:
-        """Return the word, which ends here."""
+        """Return the word, and prepare for the next word."""
         word, self._parts = self.word, None
         return word
 
     def add(self, text: str) -> None:
-        """Add literal text to the word, which begins with it if there is none."""
+        """Add literal text to the word. If there is no current word, begin one."""
         if self._parts is None:
             self._parts = []
             self.first_line = self.line
         self._parts.append(text)
 
     def read(self, kind: str, mark: str) -> None:
-        """Read the part of a word that begins with ``mark``, behind which the position is."""
+        """Read the part of a word that begins with ``mark``. The position is already after ``mark``."""
         if kind == "escaped":
             self.add(mark[1])
         elif kind == "single":
@@ -184,31 +184,31 @@ _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
 class ShellCommand(msgspec.Struct, frozen=True):
-    """A simple command with its assignments, redirections left out."""
+    """A simple command, including assignments but not redirections."""
 
     first_line: int
     last_line: int
     words: tuple[str, ...]
     array: tuple[str, ...] | None = None
-    """The elements, if the last word begins an array: ``NAME=(...)``."""
+    """The elements of the array if the last word begins an array: ``NAME=(...)``."""
     chained: bool = False
-    """Whether it runs by the outcome of the one before it: behind ``&&`` or ``||``."""
+    """Whether the command runs only depending on the previous command's result, after ``&&`` or ``||``."""
     unclosed: tuple[int, str] | None = None
-    """The first quote in it that has no end: its line and itself."""
+    """The first unclosed quote in the command: its line number, and the quote itself."""
 
 
 def shell_commands(
     text: str, first_line: int = 1, references: Sequence[tuple[str, Language]] = ()
 ) -> Iterator[ShellCommand]:
-    """Yield the simple commands of a script; the text may hold `references` by `held`.
+    """Yield the simple commands in a script. In the text, results of `held` represent ``references``.
 
-    Text that no shell would read gives the commands that are seen in it; here-documents are passed over.
+    Invalid shell syntax yields the recognizable commands. Here-documents are skipped.
     """
     return _Lexer(WordReader(text, first_line, references)).commands()
 
 
 class _Lexer:
-    """The state between tokens: the words of the command so far, and the reader of the next one."""
+    """The state between tokens: the words of the current command, and the reader for the next word."""
 
     def __init__(self, reader: WordReader) -> None:
         self.reader = reader
@@ -225,7 +225,7 @@ class _Lexer:
             reader.position = match.end()
             kind, mark = match.lastgroup or "", match[0]
             if kind == "comment" and reader.is_inside:
-                # A hash inside a word is a part of it.
+                # A hash inside a word doesn't begin a comment.
                 reader.position = match.start() + 1
                 reader.add("#")
             elif kind == "heredoc":
@@ -261,7 +261,7 @@ class _Lexer:
             self._skip_heredocs()
 
     def _redirection(self) -> None:
-        """Leave out what follows, and the number of a file descriptor before it."""
+        """Drop the target of a redirection, and the number of a file descriptor before the operator."""
         reader = self.reader
         if reader.word.isdecimal():
             reader.take()

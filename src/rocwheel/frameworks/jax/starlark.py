@@ -1,4 +1,4 @@
-"""The Starlark files for a user's workspace, and how JAX's own wheel rules are called."""
+"""Writes the Starlark files for a user's workspace, and supports JAX's own wheel rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 JaxWheel = Literal["pjrt", "plugin"]
-"""``pjrt``: the PJRT plugin, one for all Pythons. ``plugin``: the extension modules, one for each Python."""
+"""``pjrt``: the PJRT plugin for all Python versions. ``plugin``: the extension modules for one Python version."""
 
 _FILE = "wheel_descriptions.toml"
 _ROCM_OPTION = "--rocm"
@@ -35,17 +35,17 @@ _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
-    """Return the description of a wheel; ``{rocm}`` and the version are its placeholders without a value."""
+    """Return the description of a wheel. Its placeholders without a value are ``{rocm}`` and the version."""
     return read_table(__package__, _FILE, dict[str, dict[str, Any]])[wheel]
 
 
 def rocm_major(text: str, source: str = _ROCM_OPTION) -> str:
-    """Return the major version of ROCm, as it stands in the wheels' names, of a version such as 7 or 7.2.0.
+    """Return ROCm's major version, as in the wheels' names, from a version such as 7 or 7.2.0.
 
-    Raises `InputError`, which names what gave the version, for any other text.
+    Raises `InputError` for any other text. ``source`` is the origin of the version, for the message.
     """
     if not _VERSION.fullmatch(text):
-        raise InputError(source, f"is {text!r}", expected="a version, such as 7 or 7.2.0")
+        raise InputError(source, f"is {text!r}", expected="a version such as 7 or 7.2.0")
     return text.partition(".")[0]
 
 
@@ -56,31 +56,34 @@ _REPOSITORY = "jax"
 
 
 class RuleCall(msgspec.Struct, frozen=True):
-    """What the rule asks for. It has declared the wheel's file name already, and expects it in ``folder``."""
+    """The arguments of a call from the rule.
+
+    The rule has already declared the wheel's file name, and expects it in ``folder``.
+    """
 
     folder: Path
     cpu: str
     rocm: str
-    """The major version of ROCm."""
+    """ROCm's major version."""
     commits: dict[str, str]
-    """The commit of JAX by its repository, unless the rule doesn't know it."""
+    """The commit of JAX, keyed by repository. Empty if the rule doesn't know the commit."""
     sources: tuple[Path, ...]
 
 
 def read_rule_call(words: Sequence[str]) -> RuleCall:
-    """Return what the words of a call say; ``@FILE`` stands for the lines of a file, as Bazel writes one.
+    """Parse the words of a call. The lines of the parameter file, which Bazel writes, replace ``@FILE``.
 
-    Raises `InputError` for words that the rule doesn't give, for a wheel that is not for ROCm, and for an editable one.
+    Raises `InputError` for words that the rule doesn't use, for a wheel that isn't for ROCm, and for an editable wheel.
     """
     given = _parser().parse_args(list(_expanded(words)))
     require_values(vars(given))
     if given.editable:
-        remedy = "Build the target without _editable, or give JAX's own tool as wheel_binary."
-        raise InputError(_CALL, "asks for an editable wheel", expected="a wheel", remedy=remedy)
+        remedy = "Build the target without _editable, or set wheel_binary to JAX's own tool."
+        raise InputError(_CALL, "requests an editable wheel", expected="a wheel", remedy=remedy)
     if not _is_true(given.enable_rocm) or _is_true(given.enable_cuda):
-        raise InputError(_CALL, "is not for ROCm", expected="enable_rocm = True alone", remedy="Correct the target.")
+        raise InputError(_CALL, "isn't for ROCm", expected="only enable_rocm = True", remedy="Correct the target.")
     if not given.srcs:
-        raise InputError(_CALL, "names no files (--srcs)", expected="those of wheel_sources, as source_files")
+        raise InputError(_CALL, "has no files (--srcs)", expected="the files from wheel_sources in source_files")
     sources = tuple(map(Path, dict.fromkeys(given.srcs)))
     rocm = rocm_major(given.platform_version, "platform_version")
     commits = parse_commits([f"{_REPOSITORY}={given.jaxlib_git_hash}"] if given.jaxlib_git_hash else (), _GIT_HASH)
@@ -88,7 +91,7 @@ def read_rule_call(words: Sequence[str]) -> RuleCall:
 
 
 def parse_cpu_tags(texts: Sequence[str], option: str) -> dict[str, str]:
-    """Parse ``CPU=TAG`` words; raise `InputError`, which names the option, for any other."""
+    """Parse ``CPU=TAG`` words. Raises `InputError` with the option's name for any other word."""
     pairs = [text.partition("=") for text in texts]
     for text, (cpu, _, tag) in zip(texts, pairs, strict=True):
         if not cpu or not tag:
@@ -97,15 +100,15 @@ def parse_cpu_tags(texts: Sequence[str], option: str) -> dict[str, str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises its errors in place of ending the process."""
+    """A parser that raises errors instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
-        remedy = "It is made for the rule jax_wheel; to make a wheel by hand, use rocwheel jax wheel."
-        raise InputError(_CALL, f"can't be read ({message})", remedy=remedy)
+        remedy = "Only the rule jax_wheel should call this program; to build a wheel by hand, use rocwheel jax wheel."
+        raise InputError(_CALL, f"is invalid ({message})", remedy=remedy)
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the command line of JAX's ``build_gpu_plugin_wheel.py`` and ``build_gpu_kernels_wheel.py``."""
+    """Return a parser for the options of JAX's ``build_gpu_plugin_wheel.py`` and ``build_gpu_kernels_wheel.py``."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--output_path", required=True)
     parser.add_argument("--cpu", required=True)
@@ -138,7 +141,7 @@ def _lines(path: Path) -> list[str]:
 
 
 Workspace = Literal["workspace", "bzlmod"]
-"""How the workspace declares what it depends on: WORKSPACE, or MODULE.bazel."""
+"""The file in which the workspace declares its dependencies: WORKSPACE or MODULE.bazel."""
 
 _PACKAGE = re.compile(r"[\w./+=,@~-]*", re.ASCII)
 _NOTE = "Made by rocwheel jax starlark;"
@@ -158,23 +161,23 @@ _MARKERS = ("MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel")
 
 
 class HandEditedFilesError(ProblemsError):
-    """Files were edited by hand, or made by something else, and so none is written."""
+    """No file is written because files were edited by hand, or because another tool wrote them."""
 
     exit_status = 1
 
 
 class StarlarkPackage(msgspec.Struct, frozen=True):
-    """The files of the package by name, and the lines that declare it."""
+    """The files of the package, keyed by name, and the lines that declare the package."""
 
     files: dict[str, GeneratedFile]
     declaration: str
     """Lines for WORKSPACE or MODULE.bazel."""
 
     def write(self, folder: Path, *, force: bool = False) -> str:
-        """Write the files and return the unified diffs from the old texts.
+        """Write the files, and return the unified diffs from the old texts.
 
-        Unless ``force`` is given, raises `HandEditedFilesError` with all that were edited, before any is written.
-        Raises what `GeneratedFile.write` raises.
+        Unless ``force`` is true, raises `HandEditedFilesError` with all edited files before writing any file. Raises
+        the errors of `GeneratedFile.write`.
         """
         if not force and (edited := list(self._edited(folder))):
             raise HandEditedFilesError(str(folder), edited)
@@ -193,14 +196,14 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
 
 
 def starlark_package(folder: Path, workspace: Workspace, *, jax_rules: bool = False) -> StarlarkPackage:
-    """Return the package for ``folder``, which is in a workspace or becomes the package ``//NAME`` of one.
+    """Return the package for ``folder``, which is in a workspace or becomes the package ``//NAME`` in a workspace.
 
-    With ``jax_rules``, it has the program for JAX's own wheel rules, which loads files of JAX's repository.
-    Raises `InputError` for a folder that no label can name, and for one that has the files for MODULE.bazel when those
-    for WORKSPACE are asked for.
+    With ``jax_rules``, the package includes the program for JAX's own wheel rules, which loads files from JAX's
+    repository. Raises `InputError` if a label can't name the folder, or if ``workspace`` asks for WORKSPACE and the
+    folder has the files for MODULE.bazel.
     """
     if workspace == "workspace" and _is_generated(folder / _EXTENSIONS):
-        remedy = f"Give --bzlmod, or delete {_EXTENSIONS} first."
+        remedy = f"Add --bzlmod, or delete {_EXTENSIONS}."
         raise InputError(
             folder, "has the files for MODULE.bazel", expected="the files for WORKSPACE, or no files", remedy=remedy
         )
@@ -219,15 +222,15 @@ def _is_generated(path: Path) -> bool:
 
 
 def _package_name(folder: Path) -> str:
-    """Return the folder's path in its workspace, empty for the workspace itself; its name if it is in no workspace.
+    """Return the folder's path in its workspace, or the folder's name if it isn't in a workspace.
 
-    Raises `InputError` for a name that no label can have.
+    The path of the workspace itself is empty. Raises `InputError` for a name that isn't valid in a label.
     """
     folder = folder.resolve()
     roots = [parent for parent in (folder, *folder.parents) if any((parent / marker).exists() for marker in _MARKERS)]
     name = folder.relative_to(roots[0]).as_posix().removeprefix(".") if roots else folder.name
     if not _PACKAGE.fullmatch(name):
-        raise InputError(folder, "can't be a package of Bazel", expected="a path of letters, digits and /-.@_+=,~")
+        raise InputError(folder, "can't be a Bazel package", expected="a path with only letters, digits, and /-.@_+=,~")
     return name
 
 
@@ -247,7 +250,7 @@ def _declaration(package: str, workspace: Workspace) -> str:
 _RULES_PACKAGE = "//jaxlib/tools"
 _OUTPUTS = "bazel-bin/jaxlib/tools/dist"
 TARGETS = {"pjrt": f"{_RULES_PACKAGE}:jax_rocm_pjrt_wheel", "plugin": f"{_RULES_PACKAGE}:jax_rocm_plugin_wheel"}
-"""JAX's own targets for the wheels of ROCm."""
+"""JAX's own targets for the ROCm wheels."""
 
 
 _DEFAULT = BazelSettings(1, "", (), ())
@@ -255,12 +258,12 @@ _DEFAULTS = (_DEFAULT.pjrt_targets, _DEFAULT.plugin_targets)
 
 
 class WheelTool(msgspec.Struct, frozen=True):
-    """rocwheel as the ``wheel_binary`` of the rule."""
+    """rocwheel as the rule's ``wheel_binary``."""
 
     rules: str = "//rocm_wheel"
     """The package that ``rocwheel jax starlark`` wrote."""
     library: str = "@pypi//rocwheel"
-    """The Python library that has rocwheel."""
+    """The Python library that contains rocwheel."""
 
 
 _RULES_OPTION = "--rules"
@@ -270,7 +273,7 @@ _TARGET_LABEL = re.compile(rf"{_PACKAGE_LABEL.pattern}(:[\w./+=,@~-]+)?|:[\w./+=
 
 
 def make_wheel_tool(rules: str, library: str) -> WheelTool:
-    """Return the tool that two options name; raise `InputError` for what is no label."""
+    """Return the tool for the values of two options. Raises `InputError` for an invalid label."""
     if not _PACKAGE_LABEL.fullmatch(rules):
         raise InputError(_RULES_OPTION, f"is {rules!r}", expected="the label of a package, such as //rocm_wheel")
     if not _TARGET_LABEL.fullmatch(library):
@@ -279,15 +282,15 @@ def make_wheel_tool(rules: str, library: str) -> WheelTool:
 
 
 class _Wheel(msgspec.Struct, frozen=True):
-    """What makes one of the wheels, as labels of JAX's workspace."""
+    """The inputs of one of the wheels, as labels in JAX's workspace."""
 
     tool: str
-    """JAX's own."""
+    """JAX's own tool."""
     no_abi: bool
     data: tuple[str, ...]
     texts: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
-    """What JAX's own tool runs."""
+    """Files that JAX's own tool runs."""
 
 
 _SUPPORT = "//jaxlib/rocm:rocm_gpu_support"
@@ -310,10 +313,11 @@ _WHEELS: dict[str, _Wheel] = {
 
 
 def render_wheel_targets(settings: BazelSettings, tool: WheelTool | None) -> str:
-    """Return lines for ``jaxlib/tools/BUILD.bazel``: both wheels for the settings' version of ROCm.
+    """Return lines for ``jaxlib/tools/BUILD.bazel`` that build both wheels for the ROCm version in the settings.
 
-    JAX's own targets name one version of ROCm; these, ``jax_rocmMAJOR_pjrt_wheel`` and ``jax_rocmMAJOR_plugin_wheel``,
-    stand beside them. The file has loaded both rules already. Without a ``tool``, JAX's own make the wheels.
+    JAX's own targets name one version of ROCm. The new targets ``jax_rocmMAJOR_pjrt_wheel`` and
+    ``jax_rocmMAJOR_plugin_wheel`` supplement them. The file already loads both rules. Without a ``tool``, JAX's own
+    tools build the wheels.
     """
     load = f'load("{tool.rules}:jax_wheel_binary.bzl", "jax_wheel_binary")\n\n' if tool else ""
     return load + "\n".join(_targets(kind, wheel, settings, tool) for kind, wheel in _WHEELS.items())
@@ -356,7 +360,7 @@ def _binary(name: str, kind: str, settings: BazelSettings, tool: WheelTool) -> l
 
 
 def _label(path: str) -> str:
-    """Return the label of a file of the source tree, as one of its folder's package."""
+    """Return the label of a file in the source tree. Each folder is a package."""
     folder, _, name = path.rpartition("/")
     return f"//{folder}:{name}"
 
@@ -366,10 +370,10 @@ def _list(labels: Iterable[str]) -> str:
 
 
 def wheel_rule_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
-    """Return the commands that build wheels by JAX's rules, audit them and copy them to the destination.
+    """Return the commands that build wheels with JAX's rules, audit them, and copy them to the destination.
 
-    The targets are JAX's own unless the settings name others. The version is JAX's own, of a release;
-    ``options.version`` has no part in it.
+    The targets are JAX's own unless the settings name others. The version is that of JAX's release, so
+    ``options.version`` isn't used.
     """
     commands = []
     if "pjrt" in options.kinds:
@@ -383,7 +387,7 @@ def wheel_rule_commands(settings: BazelSettings, options: BuildOptions) -> list[
 
 
 def _chosen(kind: str, targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the settings' targets; JAX's own in place of those of rocm-jax, which are the default."""
+    """Return the targets in the settings. JAX's own targets replace the default targets, which are from rocm-jax."""
     return (TARGETS[kind],) if targets in _DEFAULTS else targets
 
 
@@ -398,8 +402,8 @@ def _wheel(wheel: str, python: str, targets: tuple[str, ...], options: BuildOpti
     build = (*options.bazel, "build", *flags, *options.bazel_options, *targets)
     return [
         Command(f"Build {shown(wheel)}", build, wheel),
-        Command("Audit what is built", ("rocwheel", "audit", _OUTPUTS, *beside), wheel),
-        Command("Make the destination", ("mkdir", "-p", options.dest_dir), wheel),
+        Command("Audit the built wheels", ("rocwheel", "audit", _OUTPUTS, *beside), wheel),
+        Command("Create the destination", ("mkdir", "-p", options.dest_dir), wheel),
         # Bazel's outputs are read-only.
-        Command("Copy what is built", ("cp", "-rf", f"{_OUTPUTS}/.", options.dest_dir), wheel),
+        Command("Copy the built wheels", ("cp", "-rf", f"{_OUTPUTS}/.", options.dest_dir), wheel),
     ]

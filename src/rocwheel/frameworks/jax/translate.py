@@ -1,4 +1,4 @@
-"""Translates command lines of rocm-jax's ``build/build.py``, and their calls in files, into settings and commands."""
+"""Translates command lines of rocm-jax's ``build/build.py`` into settings and commands, including calls in files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _COMMAND_SETTINGS = "the command line's settings"
 
 
 class Translation(msgspec.Struct, frozen=True):
-    """What an old command line means today."""
+    """The current equivalent of an old command line."""
 
     settings: BazelSettings
     settings_text: str
@@ -66,21 +66,22 @@ class Translation(msgspec.Struct, frozen=True):
     commands: tuple[Command, ...]
     kept: tuple[Note, ...]
     assumed: tuple[Note, ...]
-    """What the command line doesn't say, since the old tool took it from the machine."""
+    """Assumptions about values that the command line omits, because the old tool detected them on the machine."""
     dropped: tuple[Note, ...]
     wrong: tuple[Note, ...]
-    """What the old command line got wrong without saying so."""
+    """Errors that the old tool made silently with this command line."""
 
 
 def translate(
     words: Sequence[str], *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None
 ) -> Translation:
-    """Translate ``python build/build.py build ...``, with variables before it if any.
+    """Translate ``python build/build.py build ...``, optionally with variables before it.
 
-    ``version`` is that of the wheels, ``sdk`` the folder of the packages that they run with. With the settings of a
-    ``workspace``, commands are made with these in place of the command line's own, but for the Python that this one
-    names. Raises `InputError` for a command line that the old tool would not have taken, and `ProblemsError` for one
-    whose settings `rocwheel.frameworks.jax.settings.read_settings` would refuse.
+    ``version`` is the version of the wheels, and ``sdk`` is the folder with the SDK's packages. If the settings of a
+    ``workspace`` are passed, the commands use them, except for a Python version in the command line.
+
+    Raises `InputError` for a command line that the old tool would have rejected. Raises `ProblemsError` for settings
+    that `rocwheel.frameworks.jax.settings.read_settings` would reject.
     """
     old = parse_build_py(words)
     fields = {"schema": 1, **{name: value for name, value in _fields(old).items() if value}}
@@ -156,7 +157,7 @@ def _kinds(old: OldCommand) -> tuple[str, ...]:
     asked = wheel_names(old)
     kinds = tuple(kind for name, kind in WHEEL_KINDS.items() if name in asked)
     if not kinds:
-        found = f"names {', '.join(asked) or 'none, which stood for jaxlib and was refused'}"
+        found = f"names {', '.join(asked) or 'no wheel, which meant jaxlib and was rejected'}"
         raise InputError(_OPTION, found, expected=f"one of {' and '.join(WHEEL_KINDS)}")
     return kinds
 
@@ -176,8 +177,13 @@ def _given_options(old: OldCommand) -> Iterator[str]:
         yield "--show_timestamps"
     for option in old.texts("bazel_options"):
         if option.removeprefix("--repo_env=").startswith(_PYTHON_VARIABLE):
-            remedy = "Give the version as --python_version."
-            raise InputError(_BAZEL_OPTIONS, f"is {option!r}", expected="no option that sets the Python", remedy=remedy)
+            remedy = "Pass the version with --python_version."
+            raise InputError(
+                _BAZEL_OPTIONS,
+                f"is {option!r}",
+                expected="no option that sets the Python version",
+                remedy=remedy,
+            )
         yield option
 
 
@@ -207,34 +213,34 @@ _PROGRAM = re.compile(r"#!.*\b(?P<program>python|bash|dash|ksh|zsh|sh|make)[0-9.
 
 
 def caller_kind(text: str, name: str) -> CallerKind:
-    """Return what a file is by its name, otherwise by its first line; raise `InputError` for other files."""
+    """Return a file's kind, based on its name or its first line. Raises `InputError` for other files."""
     for kind, pattern in _NAMES.items():
         if pattern.fullmatch(name.rpartition("/")[2]):
             return kind
     program = _PROGRAM.match(text[:200])
     if program is None:
-        found = "is neither named as one that is read, nor begins with #! and a program"
-        raise InputError(name, found, expected="a Makefile, or a shell script, a workflow (YAML) or Python")
+        found = "has neither a known file name nor a first line with #! and a program"
+        raise InputError(name, found, expected="a Makefile, a shell script, a workflow (YAML), or Python")
     if program["program"] in {"python", "make"}:
         return "python" if program["program"] == "python" else "makefile"
     return "shell"
 
 
 def read_old_calls(text: str, name: str) -> OldCalls:
-    """Return the calls of ``build/build.py`` in the text of a file; ``name`` is its path.
+    """Return the calls of ``build/build.py`` in a file's text. ``name`` is the file's path.
 
-    Nothing is run, and no other file is read. Raises `InputError` for a file of another kind, for one that isn't text
-    (a NUL or another control character), and for Python that can't be read.
+    This function runs nothing and reads no other file. Raises `InputError` for a file of another kind, for text with
+    NUL or another control character, and for invalid Python.
     """
     if found := MARKS & set(text):
         character = min(found)
-        message = f"is no text: it has the character {character!r}"
-        raise InputError(name, message, expected="a Makefile, a shell script, a workflow or Python")
+        message = f"isn't text: it contains the character {character!r}"
+        raise InputError(name, message, expected="a Makefile, a shell script, a workflow, or Python")
     reader = _READERS[caller_kind(text, name)]
     try:
         return reader(text.replace("\r\n", "\n"))
     except UndecidedError as e:
-        raise InputError(name, str(e), remedy="Give the command line itself.") from e
+        raise InputError(name, str(e), remedy="Pass the command line itself.") from e
 
 
 _READERS: dict[CallerKind, Callable[[str], OldCalls]] = {
@@ -247,36 +253,39 @@ _READERS: dict[CallerKind, Callable[[str], OldCalls]] = {
 
 _LARGEST = 4 << 20
 _WORKFLOW = re.compile(r"^(?:[\"']?(?:jobs|runs)[\"']?|[ ]*(?:-[ ]+)*[\"']?run[\"']?)[ ]*:", re.MULTILINE)
-"""A key that a workflow or an action has, or a step in a part of one."""
+"""A key that only workflows and actions have, or the ``run`` key of a step in an excerpt."""
 
 
 def read_calls_of_file(path: Path) -> OldCalls:
-    """Return the calls in a file; raise `InputError` for one that can't be read, is no text, or is over 4 MiB."""
-    data = read_small(path, _LARGEST, expected="a Makefile, a shell script, a workflow or Python")
+    """Return the calls in a file.
+
+    Raises `InputError` if the file can't be read, isn't text, or is larger than 4 MiB.
+    """
+    data = read_small(path, _LARGEST, expected="a Makefile, a shell script, a workflow, or Python")
     try:
         text = data.decode()
     except UnicodeDecodeError as e:
-        raise InputError(path, f"is no text: {e.reason} at byte {e.start}", expected="UTF-8") from e
+        raise InputError(path, f"isn't text: {e.reason} at byte {e.start}", expected="UTF-8") from e
     text = text.removeprefix("\ufeff")
     found = read_old_calls(text, str(path))
     if caller_kind(text, str(path)) == "workflow" and not _WORKFLOW.search(text):
-        message = "is no workflow: no line begins with jobs: or runs:, and none has the key run"
-        raise InputError(path, message, expected="a workflow or an action of GitHub's, in YAML")
+        message = "isn't a workflow: no line begins with jobs: or runs:, and no line has the key run"
+        raise InputError(path, message, expected="a GitHub workflow or action, in YAML")
     return found
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """What an argument that a call has under a condition changes."""
+    """The changes that a call's conditional argument makes."""
 
     given: OptionalWords
     new: tuple[str, ...]
-    """What the new commands, or lines of ``rocm.toml``, then have besides; empty if nothing says it any more."""
+    """Additional words in the new commands, or lines in ``rocm.toml``. Empty if the argument has no equivalent."""
     reason: str = ""
-    """Why it can't be translated."""
+    """The reason why the argument can't be translated."""
 
 
 class TranslatedCall(msgspec.Struct, frozen=True):
-    """An old call beside what it means today."""
+    """An old call and its current equivalent."""
 
     call: OldCall
     translation: Translation
@@ -284,21 +293,21 @@ class TranslatedCall(msgspec.Struct, frozen=True):
 
 
 class TranslatedCalls(msgspec.Struct, frozen=True):
-    """The calls of a file, in the order of their lines."""
+    """The calls in a file, sorted by line."""
 
     calls: tuple[TranslatedCall, ...]
     undecided: tuple[UndecidedCall, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether all calls are translated, with all that they have under conditions."""
+        """Whether all calls are translated, including their conditional arguments."""
         return not self.undecided and not any(item.reason for call in self.calls for item in call.additions)
 
 
 def translate_calls(
     found: OldCalls, *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None
 ) -> TranslatedCalls:
-    """Translate each call as `translate` does; a call that `translate` refuses is undecided, with the reason."""
+    """Translate each call with `translate`. If `translate` rejects a call, it is undecided for the same reason."""
     calls, undecided = [], list(found.undecided)
     for call in found.calls:
         try:
@@ -313,7 +322,7 @@ def translate_calls(
 
 
 def spell_call(call: OldCall, commands: Sequence[Command]) -> list[str]:
-    """Return commands as lines for the place where the call stands."""
+    """Return commands as lines in the syntax of the call's file."""
     return [spell_line(command.words, call.form, template=call.template) for command in commands]
 
 
@@ -326,7 +335,7 @@ def _addition(call: OldCall, plain: Translation, given: OptionalWords, version: 
 
 
 def _added(call: OldCall, plain: Translation, other: Translation) -> list[str]:
-    """Return the distinct words and lines that only the other text has."""
+    """Return the distinct words and lines that only the other translation has."""
     known = {word for command in plain.commands for word in command.words}
     words = [word for command in other.commands for word in command.words if word not in known]
     lines = set(plain.settings_text.splitlines())

@@ -1,4 +1,4 @@
-"""Words of commands, and their quoting for a shell, make, a workflow's shell or Python."""
+"""Represents words of commands, and quotes them for a shell, make, a workflow's shell, or Python."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 Language = Literal["shell", "make", "either", "workflow", "template", "python"]
-"""Who fills a reference in. ``either``: it is spelled alike for a shell and for make, and the one at hand does.
+"""The program that fills in a reference. ``either``: the same syntax for a shell and make.
 
-``workflow``: GitHub's ``${{ ... }}``. ``template``: Python's ``%(name)s``, which stands in a text for the others.
+``workflow``: GitHub's ``${{ ... }}``. ``template``: Python's ``%(name)s`` inside text for one of the other programs.
 """
 
 Quoting = Literal["quoted", "unquoted", "bare"]
-"""``bare``: what a reference stands for is split at blanks, and is no word at all if it is empty.
+"""``bare``: the value is split at spaces, and an empty value isn't a word.
 
-``unquoted``: make puts its text between no quotes, since it may bring its own.
+``unquoted``: make adds no quotes around the value, because the value may have its own quotes.
 """
 
 MARKS = frozenset("\0\1\2\3\x1f")
-"""Characters that no word of a command may have: they mark what is filled in."""
+"""Characters that can't occur in commands' words. They mark the parts that are filled in."""
 
 _BY_LETTER: dict[str, Any] = {name[0]: name for name in (*get_args(Language), *get_args(Quoting))}
-"""Languages and quotings by the letters that stand for them in words."""
+"""Languages and quotings, keyed by the letters that represent them in words."""
 _PIECE = re.compile("\0([smewtp])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
 _OF_THE_LOADER = "ORIGIN|LIB|PLATFORM|SITE_PACKAGES"
 _VARIABLE = re.compile(
@@ -39,11 +39,14 @@ _VARIABLE = re.compile(
     rf"|(?P<shell>\$(?!(?:{_OF_THE_LOADER})\b)[A-Za-z_]\w*)"
 )
 _OF_MAKE = re.compile(r"\$\((?P<name>[A-Z_][A-Z0-9_]*)\)|\$\$(?=[A-Za-z_(]|\{(?!\{))")
-"""What a line copied from a recipe has: make's variables, and the dollar signs that make leaves to the shell."""
+"""Syntax in lines from Makefile recipes: make's variables, and dollar signs for the shell."""
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A part that is filled in: ``text`` as it is written, such as ``${ROCM_PATH}``; Python's is an expression."""
+    """A part of a word that is filled in later.
+
+    ``text`` is the source text, such as ``${ROCM_PATH}``, or an expression for Python.
+    """
 
     language: Language
     text: str
@@ -51,18 +54,18 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class Lookup(msgspec.Struct, frozen=True):
-    """A part that a command prints."""
+    """A part of a word that is a command's output."""
 
     words: tuple[str, ...]
 
 
 def reference(text: str, language: Language, quoting: Quoting = "quoted") -> str:
-    """Return a part of a word that stands for a `Reference`."""
+    """Return a part of a word that represents a `Reference`."""
     return f"\0{language[0]}{quoting[0]}{text}\0"
 
 
 def lookup(*words: str) -> str:
-    """Return a part of a word that stands for what a command prints; its words may have references."""
+    """Return a part of a word that represents a command's output. The command's words can contain references."""
     return "\1" + "\x1f".join(words) + "\2"
 
 
@@ -82,18 +85,18 @@ def pieces(word: str) -> Iterator[str | Reference | Lookup]:
 
 
 def has_references(word: str) -> bool:
-    """Return whether a part of the word is filled in later."""
+    """Return whether the word contains parts that are filled in later."""
     return "\0" in word
 
 
 def only_reference(word: str) -> Reference | None:
-    """Return the reference if it is the whole word, or ``None``."""
+    """Return the reference if the word consists only of a reference, or `None` otherwise."""
     parts = list(pieces(word))
     return parts[0] if len(parts) == 1 and isinstance(parts[0], Reference) else None
 
 
 def bare(word: str) -> str:
-    """Return the word with its references marked as to be split at blanks."""
+    """Return the word with all references marked as ``bare``."""
     parts = (
         reference(part.text, part.language, "bare") if isinstance(part, Reference) else part
         for part in pieces(word)
@@ -103,7 +106,7 @@ def bare(word: str) -> str:
 
 
 def shown(word: str) -> str:
-    """Return the word as a person reads it: references as they are written, Python's in braces."""
+    """Return the word for people: references in their source text, and Python expressions in braces."""
     return "".join(map(_shown, pieces(word)))
 
 
@@ -114,12 +117,13 @@ def _shown(part: str | Reference | Lookup) -> str:
 
 
 def mark_variables(word: str) -> str:
-    """Return a word with the variables in it marked: ``${NAME}``, ``$(NAME)``, ``$NAME``, ``${{ expression }}``.
+    """Return a word with its variables marked: ``${NAME}``, ``$(NAME)``, ``$NAME``, ``${{ expression }}``.
 
-    What the dynamic loader expands (``$ORIGIN``) stays literal. Raises `InputError` for a word with one of `MARKS`.
+    Variables for the dynamic loader, such as ``$ORIGIN``, stay literal. Raises `InputError` for a word that contains
+    `MARKS`.
     """
     if MARKS & {*word}:
-        raise InputError(ascii(word), "is no text", expected="a word of a command, without control characters")
+        raise InputError(ascii(word), "isn't text", expected="a word without control characters")
 
     def marked(match: re.Match[str]) -> str:
         if match["workflow"]:
@@ -130,9 +134,9 @@ def mark_variables(word: str) -> str:
 
 
 def makes_spellings(word: str) -> list[str]:
-    """Return the parts of a word that are spelled for make: ``$(NAME)`` of capitals, ``$$NAME``.
+    """Return the parts of a word that use make's syntax: ``$(NAME)`` with capital letters, or ``$$NAME``.
 
-    A shell would run a program NAME, or put its process id before the name.
+    A shell would run a program called NAME, or insert its process ID before the name.
     """
     spelled = (match["name"] for match in _OF_MAKE.finditer(word))
     doubled = re.findall(r"\$\$(?:[A-Za-z_]\w*|\{[^{}\n]*\}|\([^()\n]*\))", word)
@@ -140,19 +144,19 @@ def makes_spellings(word: str) -> list[str]:
 
 
 def without_make(word: str) -> str:
-    """Return the word with make's spellings in the shell's: ``${NAME?}`` and ``$NAME``.
+    """Return the word with the shell's syntax instead of make's: ``${NAME?}`` and ``$NAME``.
 
-    A variable of make need not be one of the environment: the question mark ends the shell when it isn't set.
+    A make variable need not be an environment variable, so the question mark makes the shell exit if it isn't set.
     """
     return _OF_MAKE.sub(lambda match: f"${{{match['name']}?}}" if match["name"] else "$", word)
 
 
 CommandForm = Literal["shell", "makefile", "ci", "python"]
-"""``ci``: steps of a workflow file, YAML. ``python``: a list of arguments."""
+"""``ci``: steps of a workflow file in YAML. ``python``: a list of arguments."""
 
 
 def spell_line(words: Sequence[str], form: CommandForm, *, template: bool = False) -> str:
-    """Return a command in one line; with ``template`` for a text that Python fills in by ``%``."""
+    """Return a command as a single line. With ``template``, the line is for a text that Python fills in with ``%``."""
     if form == "python":
         return "[" + ", ".join(map(_python_word, words)) + "]"
     word = _WORDS[form]
@@ -161,7 +165,7 @@ def spell_line(words: Sequence[str], form: CommandForm, *, template: bool = Fals
 
 
 def spell_make_value(words: Sequence[str]) -> str:
-    """Return words as the value of a variable of make that a recipe names without quotes."""
+    """Return words as the value of a make variable that a recipe uses without quotes."""
     return shlex.join(words).replace("$", "$$").replace("#", r"\#")
 
 
@@ -179,12 +183,12 @@ def _joined(word: str, literal: Callable[[str], str], filled: Callable[[Referenc
 
 
 def _make_literal(text: str) -> str:
-    # make expands $ before it gives a line to the shell.
+    # make expands $ before it passes a line to the shell.
     return shlex.quote(text).replace("$", "$$")
 
 
 def _ci_literal(text: str) -> str:
-    # A workflow's own expressions begin with ${{, wherever they stand.
+    # GitHub evaluates ${{ everywhere in a workflow.
     return shlex.quote(text).replace("${{", "$'{{'")
 
 
@@ -194,7 +198,7 @@ def _shell_filled(part: Reference) -> str:
 
 def _make_filled(part: Reference) -> str:
     if part.language in ("make", "either"):
-        # The variable's value often has quotes of its own, which then were the shell's.
+        # The variable's value often has its own quotes, which the shell would interpret.
         if part.quoting == "bare":
             return f'$(subst ",,{part.text})'
         return f'"{part.text}"' if part.language == "make" and part.quoting == "quoted" else part.text

@@ -1,4 +1,4 @@
-"""The C++ rules of rules_cc: for Bazel 7 and later, with bazel_dep(name = "rules_cc")."""
+"""The C++ rules from rules_cc, for Bazel 7 and later with bazel_dep(name = "rules_cc")."""
 
 load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary")
 load("@rules_cc//cc/common:cc_common.bzl", "cc_common")

@@ -1,4 +1,4 @@
-"""The C++ rules, native ones: for Bazel 4 to 7."""
+"""Native C++ rules, for Bazel 4 to 7."""
 
 CC_COMMON = cc_common
 CC_INFO = CcInfo

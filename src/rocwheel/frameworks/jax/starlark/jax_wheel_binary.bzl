@@ -1,7 +1,7 @@
-"""rocwheel as the wheel_binary of JAX's own rule jax_wheel; for the workspace of JAX, whose repositories it loads.
+"""rocwheel as the wheel_binary of JAX's own rule jax_wheel, for the JAX workspace, whose repositories this file loads.
 
-The rule declares the wheel's file name before anything is built, by these same constants, so they are all that the
-program needs to know beside the call.
+The rule derives the wheel's file name from the same constants before anything is built. Therefore, the program needs
+only the constants and the arguments of the call.
 """
 
 load("@bazel_skylib//rules:common_settings.bzl", "BuildSettingInfo")

@@ -1,4 +1,4 @@
-"""A shared library or extension module for a wheel, linked with the run path that is right where it is installed."""
+"""A shared library or extension module for a wheel, linked with the correct run path for its installed location."""
 
 load(":cc.bzl", "cc_binary")
 load(":run_path.bzl", "wheel_run_path_linkopts")

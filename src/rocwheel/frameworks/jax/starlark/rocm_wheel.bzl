@@ -1,4 +1,4 @@
-"""A wheel made by rocwheel as a build action: declared inputs, one output, no PATH, no network."""
+"""A wheel that rocwheel builds in a build action with declared inputs, one output, no PATH, and no network access."""
 
 load("@rocm_wheel//:defs.bzl", "WHEEL_COMMITS")
 
@@ -12,7 +12,7 @@ def _rocm_wheel_impl(ctx):
     sources = ctx.actions.args()
     sources.add_all(ctx.files.srcs)
     sources.set_param_file_format("multiline")
-    sources.use_param_file("--src-list=%s", use_always = True)  # a command line has bounds
+    sources.use_param_file("--src-list=%s", use_always = True)  # the length of a command line is limited
     if ctx.attr.python:
         args.add("--python-version", ctx.attr.python)
     if not ctx.attr.verify:
@@ -32,12 +32,12 @@ def _rocm_wheel_impl(ctx):
 rocm_wheel = rule(
     implementation = _rocm_wheel_impl,
     attrs = {
-        "wheel": attr.string(mandatory = True, doc = "The file name; the action fails if the tags say otherwise."),
+        "wheel": attr.string(mandatory = True, doc = "The file name; the action fails if the tags don't match."),
         "spec": attr.label(mandatory = True, allow_single_file = [".toml"], doc = "The wheel's description."),
-        "srcs": attr.label_list(allow_files = True, doc = "What the description takes files from."),
-        "beside": attr.label_list(allow_files = [".whl"], doc = "The packages it runs beside, for the verification."),
+        "srcs": attr.label_list(allow_files = True, doc = "The inputs for the description's files."),
+        "beside": attr.label_list(allow_files = [".whl"], doc = "The packages that users install with this wheel, for the audit."),
         "values": attr.string_dict(doc = "Values of the description's placeholders, such as version."),
-        "python": attr.string(doc = "The Python of extension modules whose names don't tell it, such as 3.12."),
+        "python": attr.string(doc = "The Python version, such as 3.12, of extension modules whose names don't contain the version."),
         "verify": attr.bool(default = True),
         "source_date_epoch": attr.string(),
         "tool": attr.label(

@@ -1,4 +1,4 @@
-"""A repository that hands the settings of ROCm wheels from --repo_env to BUILD files.
+"""A repository that passes the settings of ROCm wheels from --repo_env to BUILD files.
 
 * ROCM_WHEEL_RPATH: run path entries, separated by colons: $SITE_PACKAGES/FOLDER (a folder of an installed package,
   from whatever folder the library itself is installed in), $ORIGIN/FOLDER, or an absolute folder.
@@ -45,7 +45,7 @@ def _entries(value):
         if fault:
             fail("%s=%s: the entry %r %s." % (_PATH, value, entry, fault))
     if len(entries) != len({entry: None for entry in entries}):
-        fail("%s=%s: an entry stands there twice." % (_PATH, value))
+        fail("%s=%s: an entry occurs twice." % (_PATH, value))
     return entries
 
 def _tag(value):
@@ -60,9 +60,9 @@ def _commits(value):
         digits = commit.strip("0123456789abcdef")
         strange = [character for character in name.elems() if character not in _NAME_CHARACTERS + "./-"]
         if not name or not equals or strange or digits or len(commit) < 7 or len(commit) > 64:
-            fail("%s=%s: %r is no REPOSITORY=COMMIT with 7 to 64 hexadecimal digits." % (_COMMITS, value, pair))
+            fail("%s=%s: %r isn't REPOSITORY=COMMIT with 7 to 64 hexadecimal digits." % (_COMMITS, value, pair))
         if commits.get(name, commit) != commit:
-            fail("%s=%s: gives two commits for %s." % (_COMMITS, value, name))
+            fail("%s=%s: has two commits for %s." % (_COMMITS, value, name))
         commits[name] = commit
     return commits
 

@@ -12,12 +12,12 @@ def _spell(entry, folder):
     return "/".join(up) + entry[len(_SITE_PACKAGES):]
 
 def wheel_run_path(folder):
-    """Returns the run path entries of a library that is installed in `folder`, relative to site-packages."""
+    """Returns the run path entries for a library in `folder`, which is relative to site-packages."""
     if folder.startswith("/") or [part for part in folder.split("/") if part in [".", ".."]]:
-        fail("%r is no folder in site-packages, such as jax_plugins/xla_rocm7" % folder)
+        fail("%r isn't a folder in site-packages, such as jax_plugins/xla_rocm7" % folder)
     return [_spell(entry, folder) for entry in WHEEL_RUN_PATH]
 
 def wheel_run_path_linkopts(folder):
-    """Returns the same as linkopts; these undergo Make-variable expansion, so a literal $ is written $$."""
+    """Returns the same entries as linkopts. Because of Make variable expansion, $$ represents a literal $."""
     options = ["-Wl,-rpath,%s" % entry.replace("$", "$$") for entry in wheel_run_path(folder)]
     return [_TAG_OPTIONS[WHEEL_RUN_PATH_TAG]] + options if options else []

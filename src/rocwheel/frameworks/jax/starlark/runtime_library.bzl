@@ -1,9 +1,9 @@
-"""A shared library to link against that another wheel brings at run time."""
+"""A shared library for linking that another wheel provides at run time."""
 
 load(":cc.bzl", "CC_COMMON", "CC_INFO")
 
 def _include_folders(ctx):
-    """Returns the folders that headers are included from, each in the sources and among the generated files."""
+    """Returns the include folders, in the source tree and among the generated files."""
     package = [part for part in [ctx.label.workspace_root, ctx.label.package] if part]
     folders = [package + [part for part in folder.split("/") if part not in ["", "."]] for folder in ctx.attr.includes]
     return ["/".join(root + folder) or "." for folder in folders for root in [[], [ctx.bin_dir.path]]]
@@ -18,13 +18,13 @@ def _runtime_library_impl(ctx):
     library = ctx.file.library
     linker_input = CC_COMMON.create_linker_input(
         owner = ctx.label,
-        # As a bare path the library gets a NEEDED entry from its SONAME; as a cc_import, Bazel would also put its
-        # _solib_ folder into the run path.
+        # With a bare path, the NEEDED entry is the library's SONAME. With cc_import, Bazel would also add its
+        # _solib_ folder to the run path.
         user_link_flags = depset([library.path]),
         additional_inputs = depset([library]),
     )
     return [
-        # For tests of this workspace, whose LD_LIBRARY_PATH leads there: no run path does.
+        # For this workspace's tests: their LD_LIBRARY_PATH leads to this library, but no run path does.
         DefaultInfo(files = depset([library]), runfiles = _runfiles(ctx)),
         CC_INFO(
             compilation_context = CC_COMMON.create_compilation_context(
@@ -41,11 +41,11 @@ runtime_library = rule(
         "library": attr.label(
             mandatory = True,
             allow_single_file = True,
-            doc = "The shared library; its SONAME is what users of this target need at run time.",
+            doc = "The shared library. Libraries that link this target need its SONAME at run time.",
         ),
-        "data": attr.label_list(allow_files = True, doc = "What the library itself needs to run, for tests."),
+        "data": attr.label_list(allow_files = True, doc = "Files that the library itself needs at run time, for tests."),
         "hdrs": attr.label_list(allow_files = True),
-        "includes": attr.string_list(doc = "Folders of the package that headers are included from."),
+        "includes": attr.string_list(doc = "Include folders in the package."),
     },
     provides = [CC_INFO],
 )
