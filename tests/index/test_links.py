@@ -20,6 +20,7 @@ from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
 from rocwheel.stores.folder import FolderStore
 from rocwheel.stores.objects import ObjectStore
+from tests.support.places import ROOT
 from tests.support.reply_server import JSON, Reply, Server
 from tests.support.wheels import make_wheel
 
@@ -431,6 +432,15 @@ def test_a_run_that_another_run_overtakes_starts_again(
     monkeypatch.setattr(store, "swap", swap)
     write_links(read_upstreams(tmp_path / "indexes.toml"), store, Layout("simple"))
     assert [file["filename"] for file in files(tmp_path)] == ["alpha-2.0-py3-none-any.whl"]
+
+
+def test_the_listing_in_the_guide_can_be_read(tmp_path: Path) -> None:
+    guide = (ROOT / "docs/mirror.md").read_text(encoding="utf-8")
+    path = tmp_path / "indexes.toml"
+    path.write_text(guide.partition("```toml\n")[2].partition("```")[0])
+    upstreams = read_upstreams(path)
+    assert upstreams.streams == ("release", "nightly")
+    assert [upstreams.owner("rocm-sdk-core", stream) for stream in ("", "release", "nightly")] == [1, 1, 3]
 
 
 @pytest.mark.parametrize(
