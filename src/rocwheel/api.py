@@ -214,7 +214,7 @@ def _with(options: PlanOptions, version: str | None, targets: Iterable[str] | st
     words = (targets,) if isinstance(targets, str) else tuple(targets)
     if version is not None:
         options = replace(options, version=version)
-    return replace(options, targets=words, targets_source="targets", only_targets=True) if words else options
+    return replace(options, targets=words) if words else options
 
 
 def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOptions) -> PlanJob:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zipfile
 from typing import TYPE_CHECKING
@@ -126,7 +127,6 @@ def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), *old)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith(
-        "note: --linux-amdgpu-families is now --targets\n"
         "note: --devel-tarball-compression is now --devel-compression xz\n"
         "note: --no-wheel-compression is now --level 0\n"
     )
@@ -136,11 +136,44 @@ def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
     assert {member.compress_type for member in members if "/lib/" in member.filename} == {zipfile.ZIP_STORED}
 
 
-def test_not_building_writes_nothing_and_shows_the_plan(tmp_path: Path) -> None:
-    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path / "d"), "--no-build-packages")
-    assert done.returncode == 0
-    assert "rocm-sdk-core" in done.stdout
-    assert not (tmp_path / "d").exists()
+def test_without_packages_a_build_leaves_their_trees(tmp_path: Path) -> None:
+    words = ("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages")
+    done = rocwheel(*words)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "rocm",
+        "rocm-profiler",
+        "rocm-sdk-core",
+        "rocm-sdk-devel",
+        "rocm-sdk-device-gfx1030",
+        "rocm-sdk-device-gfx906",
+        "rocm-sdk-device-gfx90a",
+        "rocm-sdk-libraries",
+    ]
+    assert f"{tmp_path}/rocm: 47 files\n" in done.stdout
+    assert (tmp_path / "rocm/pyproject.toml").is_file()
+    assert os.access(tmp_path / "rocm-sdk-core/_rocm_sdk_core/bin/rocminfo", os.X_OK)
+    assert (tmp_path / "rocm-sdk-core/rocm_sdk_core-7.0.0.dist-info/RECORD").is_file()
+
+
+def test_existing_trees_stay_and_stop_a_build_of_trees(tmp_path: Path) -> None:
+    (tmp_path / "rocm").mkdir()
+    (tmp_path / "rocm/mine").touch()
+    done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages")
+    assert done.returncode == 2
+    assert f"error: {tmp_path}/rocm: already exists; expected a new or empty folder. Remove it first.\n" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["rocm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "with_"), [("--level 3", "--level"), ("--scheduler tcp://127.0.0.1:1", "--scheduler")]
+)
+def test_trees_are_not_packed_or_made_on_a_cluster(words: str, with_: str, tmp_path: Path) -> None:
+    done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages", *words.split())
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: --no-build-packages: is given with {with_}, and builds no packages. Leave out one of them.\n",
+    )
 
 
 def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
@@ -192,7 +225,7 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--version", ""], "--version: is ''; expected a version as PEP 440 defines it"),
+        (["--version", "x y"], "--version: is 'x y'; expected a version as PEP 440 defines it"),
         (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
         (["--targets", ""], "--targets: names no GPU target; expected at least one"),
         (["--rocm", ""], "--rocm: ''; expected a version such as 6.4"),

@@ -41,7 +41,7 @@ def test_build_scripts_of_users_run_with_the_name_of_the_packager_replaced(tmp_p
     done = run(["sh", "-c", BUILD_SCRIPT], environ=variables | {"ROCM_SDK_WHEEL_PLATFORM_TAG": tag})
     assert f"rocm_sdk_core-10.0.0+mi50.5-py3-none-{tag}.whl\n" in done.stdout
     assert "rocm-10.0.0+mi50.5.tar.gz\n" in done.stdout
-    assert done.stderr.startswith("note: --linux-amdgpu-families is now --targets\n")
+    assert done.stderr.startswith("note: --no-wheel-compression is now --level 0\n")
 
 
 def test_test_modules_of_the_reference_pass_without_a_gpu(sdk: Installed) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tarfile
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +26,9 @@ from rocwheel.core.cache import CachePlace, EntryStore
 from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import open_workers, worker_count
-from rocwheel.core.writing import check_destination
+from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.workers import map_collecting, open_workers, worker_count
+from rocwheel.core.writing import check_destination, new_folder, require_free
 from rocwheel.device.split.splitting import Workers
 from rocwheel.wheels.build_manifest import check_manifest_place, remove_manifest, write_manifest
 from rocwheel.wheels.sdist import SourceDate
@@ -155,6 +158,52 @@ class BuildJob(msgspec.Struct, frozen=True):
             kept.prune(self.cache.limit)
         warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
         return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed, manifest=written)
+
+
+class PackageTree(msgspec.Struct, frozen=True):
+    """The unpacked tree of a package."""
+
+    path: str
+    files: int
+
+
+def build_trees(
+    job: BuildJob, *, progress: Progress = SILENT, notice: Callable[[str], object] = lambda _: None
+) -> tuple[Plan, tuple[PackageTree, ...]]:
+    """Write the tree of each package instead of the package, and return the trees.
+
+    The tree of a wheel is what installers put into site-packages, in ``DEST/DISTRIBUTION``. ``wheel pack`` makes the
+    wheel from it. Packages for families are in ``DEST/FAMILY/DISTRIBUTION``. Raises what `BuildJob.run` raises, and
+    `ProblemsError` for every tree that already exists, before anything is written.
+    """
+    job.dest_dir.mkdir(parents=True, exist_ok=True)
+    with scratch_folder(job.dest_dir.resolve() / "packages") as folder:
+        plan, result = msgspec.structs.replace(job, dest_dir=folder, level=0).run(progress=progress, notice=notice)
+        names = [wheel.metadata.name for wheel in plan.wheels] + [sdist.distribution for sdist in plan.sdists]
+        packed = [Path(one.path) for one in result.distributions]
+        places = [path.parent.relative_to(folder / "dist") / name for path, name in zip(packed, names, strict=True)]
+        trees = [job.dest_dir / place for place in places]
+        map_collecting("folders of packages", require_free, trees)
+        return plan, tuple(
+            PackageTree(str(tree), _unpack(path, tree)) for path, tree in zip(packed, trees, strict=True)
+        )
+
+
+def _unpack(package: Path, tree: Path) -> int:
+    """Unpack a package that this process has built, and return the number of its files."""
+    with new_folder(tree) as root:
+        if package.suffix == ".whl":
+            with zipfile.ZipFile(package) as archive:
+                for member in archive.infolist():
+                    Path(archive.extract(member, root)).chmod(member.external_attr >> 16 & 0o777)
+        else:
+            with tarfile.open(package) as sdist:
+                sdist.extractall(root, filter="data")
+            [inside] = root.iterdir()
+            for path in list(inside.iterdir()):
+                path.rename(root / path.name)
+            inside.rmdir()
+        return sum(path.is_file() for path in root.rglob("*"))
 
 
 def check_level(level: int) -> None:

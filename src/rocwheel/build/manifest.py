@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rocwheel.build.plan import Plan
 
 
-_FOR_MESSAGES = ("targets_source", "platform_tag_source")
+_FOR_MESSAGES = ("platform_tag_source",)
 """Options that have no effect on the bytes."""
 _LIBRARIES = ("cyclonedx-python-lib", "msgspec", "packaging")
 

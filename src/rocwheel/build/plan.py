@@ -194,6 +194,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "relay",
         "long-path",
         "broken-link",
+        "unlisted-target",
     ]
     subject: str
     """The library, wheel, rule, or folder that the warning is about."""

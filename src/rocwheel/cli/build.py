@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from rocwheel.binary.platform import Platform
 from rocwheel.build.building import BuildResult
 from rocwheel.build.cluster.build_on_cluster import ClusterJob
-from rocwheel.build.job import BuildJob, PlanJob
+from rocwheel.build.job import BuildJob, PlanJob, build_trees
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, SchedulerOption, shared, takes
 from rocwheel.cli.output import message_printer, messages, print_json, print_line, print_text, report_warning
@@ -31,7 +31,7 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.core.cache import packed_cache
 from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError
-from rocwheel.core.messages import count
+from rocwheel.core.messages import count, first_of
 from rocwheel.demo import DemoReport, run_demo
 from rocwheel.stores.urls import is_url
 from rocwheel.wheels.writing import HIGHEST_LEVEL
@@ -75,6 +75,9 @@ def build(
     cache: _CacheOption = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     scheduler: SchedulerOption = None,
+    no_build_packages: Annotated[
+        bool, option("--no-build-packages", hidden=True, help="Write the tree of each package instead of the package.")
+    ] = False,
     out: Output,
 ) -> None:
     """Build wheels and the rocm selector from artifacts.
@@ -88,6 +91,10 @@ def build(
     _check_scheduler(scheduler, jobs, cache=cache)
     if dest_dir is None:
         show_plan(inputs, jobs, out)
+        return
+    if no_build_packages:
+        _check_trees(inputs, scheduler, level)
+        _show_trees(inputs, dest_dir, jobs, out)
         return
     used_level = _level_again(inputs, level, dest_dir)
     progress, began = make_progress(quiet=out.quiet), time.monotonic()
@@ -126,6 +133,26 @@ def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
             "is given with --scheduler, whose workers have the threads that they were started with",
         )
         raise InputError(option, found, remedy="Leave out one of them.")
+
+
+def _check_trees(inputs: PlanJob, scheduler: str | None, level: int | None) -> None:
+    """Raise `InputError` for options that need packages, with an option that builds none."""
+    others = {"--scheduler": scheduler, "--from-manifest": inputs.repeats, "--level": level}
+    if given := [name for name, value in others.items() if value is not None]:
+        option, found = "--no-build-packages", f"is given with {first_of(given)}, and builds no packages"
+        raise InputError(option, found, remedy="Leave out one of them.")
+
+
+def _show_trees(inputs: PlanJob, dest_dir: str, jobs: int, out: Output) -> None:
+    """Write the tree of each package, and print where it is."""
+    made, trees = build_trees(
+        BuildJob(inputs, Path(dest_dir), jobs=jobs), progress=make_progress(quiet=out.quiet), notice=report_warning
+    )
+    if out.json:
+        print_json("build", 1, {"version": made.version, "trees": trees})
+        return
+    for tree in trees:
+        print_line(f"{tree.path}: {count(tree.files, 'file')}")
 
 
 def _print_end(result: BuildResult, dest_dir: str, seconds: float, *, is_here: bool) -> None:

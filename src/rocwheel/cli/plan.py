@@ -28,7 +28,6 @@ from rocwheel.cli.options import Output, complete_targets, shared
 from rocwheel.cli.output import messages, output_width, print_json, report_warning
 from rocwheel.cli.parameters import argument, missing_error, option
 from rocwheel.cli.progress import make_progress
-from rocwheel.cli.reference_options import name_as_given
 from rocwheel.cli.tables import print_table
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
@@ -61,6 +60,24 @@ TargetsOption = Annotated[
     shared(
         "--targets",
         "Build only the packages for these targets, such as 'gfx906;gfx94X-dcgpu'.",
+    ),
+]
+LinuxFamiliesOption = Annotated[
+    str,
+    option(
+        "--linux-amdgpu-families",
+        metavar="TARGETS",
+        hidden=True,
+        help="Fail unless Linux artifacts have these targets. With both lists, rocm is the same for Linux and Windows.",
+    ),
+]
+WindowsFamiliesOption = Annotated[
+    str,
+    option(
+        "--windows-amdgpu-families",
+        metavar="TARGETS",
+        hidden=True,
+        help="Fail unless Windows artifacts have these targets.",
     ),
 ]
 DefaultFamilyOption = Annotated[
@@ -149,6 +166,8 @@ def read_plan_job(
     version: VersionOption = None,
     version_suffix: SuffixOption = "",
     targets: TargetsOption = None,
+    linux_amdgpu_families: LinuxFamiliesOption = "",
+    windows_amdgpu_families: WindowsFamiliesOption = "",
     default_family: DefaultFamilyOption = "",
     selector: SelectorOption = "sdist",
     devel_compression: DevelOption = "none",
@@ -163,13 +182,12 @@ def read_plan_job(
 ) -> PlanJob:
     """Return what the options describe, and the variable that stands for one of them."""
     tag, tag_source = _given_tag(platform_tag)
-    source = name_as_given(_TARGETS, sys.argv[1:])
     options = PlanOptions(
         version=version,
         module_suffix=version_suffix,
         targets=tuple(targets or ()),
-        targets_source=source,
-        only_targets=targets is not None and source == _TARGETS,
+        linux_families=_families(linux_amdgpu_families),
+        windows_families=_families(windows_amdgpu_families),
         default_family=default_family,
         selector=selector,
         devel_compression=devel_compression,
@@ -186,6 +204,11 @@ def read_plan_job(
     check_options(options)
     folders = (*(artifacts or ()), *(artifact_dir or ()))
     return PlanJob(folders[0], recipe, options, folders[1:])
+
+
+def _families(text: str) -> tuple[str, ...]:
+    """Return the lists of GPUs for a platform; an empty one, which workflows pass for no list, is left out."""
+    return (text,) if text.strip(" ;,") else ()
 
 
 def _given_tag(option: str | None) -> tuple[str | None, str]:

@@ -303,13 +303,13 @@ def test_an_expected_target_without_artifacts_stops_the_build_and_is_named_as_gi
         f"/src: has no artifacts for the expected target gfx942{asked}; expected them in addition to those for: "
         f"gfx1030, gfx906, gfx90a. Add its artifacts, or take {word} out of --linux-amdgpu-families."
     )
-    options = PlanOptions(targets=(f"gfx906;{word}",), targets_source="--linux-amdgpu-families")
+    options = PlanOptions(linux_families=(f"gfx906;{word}",))
     with pytest.raises(ProblemsError, match=re.escape(expected)):
         plan(*COMMON, *KERNELS.values(), options=options)
 
 
 def test_expected_targets_that_one_word_stands_for_are_one_problem() -> None:
-    options = PlanOptions(targets=("gfx110X-dgpu",), targets_source="--targets")
+    options = PlanOptions(targets=("gfx110X-dgpu",))
     with pytest.raises(ProblemsError) as caught:
         plan(*COMMON, *KERNELS.values(), options=options)
     assert str(caught.value) == (

@@ -13,6 +13,7 @@ from rocwheel.artifacts.artifact import FileKind
 from rocwheel.artifacts.catalog import PrefixIndex, describe_end, resolve_link
 from rocwheel.binary.platform import Platform
 from rocwheel.build.plan import FileMember, PlannedWheel, PlanWarning, TarMember, member_files, member_paths
+from rocwheel.build.planning.options import FAMILY_OPTIONS
 from rocwheel.build.planning.wheels import lacking_relays, members_floor
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.messages import count, first_of
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from rocwheel.build.file_facts import Facts
     from rocwheel.build.plan import Plan
     from rocwheel.build.planning.options import ExpectedTarget
-    from rocwheel.build.planning.packages import PlacedPackage
+    from rocwheel.build.planning.packages import PlacedPackage, PlanBasis
     from rocwheel.build.recipe import Layout, Recipe
 
 
@@ -67,6 +68,39 @@ def check_complete(
     ]
     if problems:
         raise ProblemsError(root, problems)
+
+
+def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
+    """Raise `ProblemsError` with every package that the selector of both platforms needs and these artifacts lack.
+
+    The selector that both builds write requires the same packages, whichever artifacts each build has.
+    """
+    if basis.release is None:
+        return
+    present = {package.key for package in placed}
+    selector = basis.recipe.selector
+    named = dict.fromkeys((*selector.requires, *(key for keys in selector.extras.values() for key in keys)))
+    absent = [key for key in named if key not in present and basis.recipe.packages[key].kind != "device"]
+    expected = "it, because the rocm of both platforms names it"
+    remedy = "Add its artifacts, leave it out in the recipe, or build each platform with its own list of GPUs only."
+    problems = [
+        InputError(root, f"has no files for the package {key}", expected=expected, remedy=remedy) for key in absent
+    ]
+    if problems:
+        raise ProblemsError(root, problems)
+
+
+def unlisted_targets(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> Iterator[PlanWarning]:
+    """Yield a warning about device packages that the selector of both platforms can't select."""
+    if basis.release is None:
+        return
+    listed = basis.release.targets[basis.facts.platform]
+    devices = [package for package in placed if basis.recipe.packages[package.key].kind == "device"]
+    names = [package.distribution for package in devices if package.variant not in listed]
+    if names:
+        found = f"has no extra for {first_of(names)}, whose targets no list of families names"
+        remedy = f"Add the targets to {FAMILY_OPTIONS[basis.facts.platform]} in the builds for both platforms."
+        yield PlanWarning("unlisted-target", "rocm", found, remedy)
 
 
 def _missing_packages(

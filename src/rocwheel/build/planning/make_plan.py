@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.catalog import PrefixIndex
 from rocwheel.binary.code_objects import parse_target_id, processor_of
+from rocwheel.binary.platform import Platform
 from rocwheel.build.placement import (
     GENERIC,
     Prefixes,
@@ -19,21 +20,36 @@ from rocwheel.build.placement import (
     take_entries,
 )
 from rocwheel.build.plan import Dropped, Plan, PlannedSdist, PlannedWheel
-from rocwheel.build.planning.checks import check_complete, check_names, check_targets, review_plan
+from rocwheel.build.planning.checks import (
+    check_complete,
+    check_names,
+    check_release,
+    check_targets,
+    review_plan,
+    unlisted_targets,
+)
 from rocwheel.build.planning.devel import plan_devel_wheel
 from rocwheel.build.planning.licensed_components import license_files
 from rocwheel.build.planning.options import PlanOptions, check_options, checked_version, compress_for, expected_targets
-from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, place_packages
-from rocwheel.build.planning.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel
+from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, Release, place_packages
+from rocwheel.build.planning.selector import (
+    PLATFORM_FACTS,
+    make_selector_facts,
+    plan_selector_sdist,
+    plan_selector_wheel,
+    platform_facts,
+)
 from rocwheel.build.planning.wheels import plan_device_wheel, plan_runtime_wheel
 from rocwheel.build.recipe import recipe_for
+from rocwheel.build.sdk_source import render_literals
 from rocwheel.build.variant_wheels import plan_variants
 from rocwheel.environment.coherence import CoherenceReport, WheelFacts, check_coherence, wheel_package_targets
 from rocwheel.targets.catalog import is_family
 from rocwheel.targets.declaration import encode_declaration
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.build.file_facts import Facts
@@ -49,19 +65,27 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     """
     check_options(options)
     version = checked_version(catalog, options)
-    expected = expected_targets(options)
-    recipe = recipe_for(recipe, facts.platform)
+    expected = expected_targets(options, facts.platform)
+    recipes = {platform: recipe_for(recipe, platform) for platform in Platform}
+    recipe = recipes[facts.platform]
     catalog, left_out = leave_out(catalog, recipe)
-    if options.only_targets and expected:
+    if options.targets:
         variants = {name.target if is_family(name.target) else processor_of(name.target) for name in catalog.artifacts}
         check_targets(catalog.root, variants - {GENERIC}, expected)
-        catalog, others = leave_out_targets(catalog, {target.processor for target in expected})
+        selected = parse_target_set(options.targets, source="--targets").processors
+        catalog, others = leave_out_targets(catalog, set(selected))
         left_out = (*left_out, *others)
     prefixes = merge_prefixes(catalog, recipe, facts)
     compressed_for = compress_for(catalog, options)
     basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compressed_for, catalog.manifest)
+    if options.linux_families and options.windows_families and prefixes.layout == "neutral":
+        targets = {
+            platform: tuple(one.processor for one in expected_targets(options, platform)) for platform in Platform
+        }
+        basis = msgspec.structs.replace(basis, release=Release(recipes, targets))
     placed = place_packages(basis, prefixes)
     check_complete(catalog.root, recipe, prefixes.layout, placed, expected)
+    check_release(catalog.root, basis, placed)
     plan = _plan(catalog, basis, prefixes, placed)
     check_names(plan)
     return msgspec.structs.replace(plan, dropped=(*plan.dropped, *left_out)) if left_out else plan
@@ -101,7 +125,10 @@ def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequen
         tuple(group.selector for group in groups if isinstance(group.selector, PlannedSdist)),
         tuple(sorted(dropped)),
         tuple(dict.fromkeys(gap for group in groups for gap in group.gaps)),
-        review_plan(catalog, basis.recipe, basis.facts, [group.wheels for group in groups]),
+        (
+            *review_plan(catalog, basis.recipe, basis.facts, [group.wheels for group in groups]),
+            *unlisted_targets(basis, placed),
+        ),
         basis.facts.platform,
     )
 
@@ -114,16 +141,26 @@ def _plan_group(
     together = [package for package in placed if prefixes.layout == "neutral" or package.variant in ("", family)]
     group = PackageGroup(basis, tuple(together))
     dropped: list[Dropped] = []
-    declared, report = declare_targets(list(_wheels(group, prefixes, targets, folder, dropped)))
     facts = make_selector_facts(group)
+    modules = {f"{PLATFORM_FACTS}.py": render_literals(platform_facts(facts))} if basis.release else {}
+    wheels = _wheels(group, prefixes, targets, folder, dropped, {basis.recipe.selector.requires[0]: modules})
+    declared, report = declare_targets(list(wheels))
     plan_selector = plan_selector_sdist if basis.options.selector == "sdist" else plan_selector_wheel
     return _PlannedGroup(declared, plan_selector(facts, folder=folder), tuple(map(str, report.gaps)), dropped)
 
 
 def _wheels(
-    group: PackageGroup, prefixes: Prefixes, targets: Sequence[str], folder: str, dropped: list[Dropped]
+    group: PackageGroup,
+    prefixes: Prefixes,
+    targets: Sequence[str],
+    folder: str,
+    dropped: list[Dropped],
+    modules: Mapping[str, dict[str, str]],
 ) -> Iterator[PlannedWheel]:
-    """Yield the wheel of each package; append to ``dropped`` what can't be in the devel tar."""
+    """Yield the wheel of each package; append to ``dropped`` what can't be in the devel tar.
+
+    ``modules`` are the texts of additional Python modules by package and file name.
+    """
     basis = group.basis
     for package in group.packages:
         spec, tree = group.recipe_of(package), prefixes.trees[package.variant]
@@ -136,7 +173,7 @@ def _wheels(
         elif spec.kind == "device":
             yield plan_device_wheel(group, package, licensed)
         else:
-            yield plan_runtime_wheel(group, package, licensed, targets)
+            yield plan_runtime_wheel(group, package, licensed, targets, modules.get(package.key, {}))
 
 
 def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:

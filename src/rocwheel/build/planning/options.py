@@ -19,7 +19,7 @@ from rocwheel.targets.target_set import parse_target_set, target_words
 from rocwheel.wheels.tags import check_platform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.binary.code_objects import TargetId
@@ -37,15 +37,19 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a build, in addition to its artifacts and recipe."""
 
     version: str | None = None
-    """The version of all distributions; by default that of the SDK manifest."""
+    """The version of all distributions; by default that of the SDK manifest; empty for its ``.dev0`` version."""
     module_suffix: str = ""
     """A suffix for the names of platform modules, so that several builds fit one environment."""
     targets: tuple[str, ...] = ()
-    """GPU targets or families that must be present, in any spelling; empty for no check."""
-    targets_source: str = "--targets"
-    """The source of these targets, for messages."""
-    only_targets: bool = False
-    """Whether artifacts for other targets are left out."""
+    """GPU targets or families whose packages are built, in any spelling; empty for all."""
+    linux_families: tuple[str, ...] = ()
+    """GPU targets or families that the release has for Linux, in any spelling; empty for unknown."""
+    windows_families: tuple[str, ...] = ()
+    """GPU targets or families that the release has for Windows.
+
+    Artifacts must have the targets that are listed for their platform. If both lists are known, the builds for both
+    platforms write the same selector.
+    """
     default_family: str = ""
     """The selector's default on machines without a GPU; if empty, it refuses and lists the choices."""
     selector: SelectorForm = "sdist"
@@ -74,14 +78,15 @@ def check_options(options: PlanOptions) -> None:
     """Raise `InputError` for invalid options before anything is read, or `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
     checks = (
-        lambda one: one.version is None or _normalized(one.version, "--version"),
+        lambda one: not one.version or _normalized(one.version, "--version"),
         _check_suffix,
-        expected_targets,
+        lambda one: [expected_targets(one, platform) for platform in Platform],
         lambda one: one.rocm is None or parse_rocm(one.rocm, source="--rocm"),
         _check_tag,
         _check_platform,
         retarget_pairs,
         common_targets,
+        _check_families,
     )
     map_collecting("options", lambda check: check(options), checks)
 
@@ -95,6 +100,13 @@ def _check_suffix(options: PlanOptions) -> None:
 def _check_tag(options: PlanOptions) -> None:
     if options.platform_tag is not None:
         check_platform(options.platform_tag, options.platform_tag_source)
+
+
+def _check_families(options: PlanOptions) -> None:
+    if options.selector == "wheel" and options.linux_families and options.windows_families:
+        option, found = "--selector wheel", "is given with the families of Linux and of Windows"
+        remedy = "Build the selector as an sdist, which is the same for both, or give one list."
+        raise InputError(option, found, remedy=remedy)
 
 
 def _check_platform(options: PlanOptions) -> None:
@@ -111,16 +123,24 @@ class ExpectedTarget(msgspec.Struct, frozen=True):
     option: str
 
 
-def expected_targets(options: PlanOptions) -> tuple[ExpectedTarget, ...]:
-    """Return the required processors. Raises `InputError` for unknown words."""
-    option = options.targets_source
-    processors = parse_target_set(options.targets, source=option, required=bool(options.targets)).processors
+FAMILY_OPTIONS = {Platform.LINUX: "--linux-amdgpu-families", Platform.WINDOWS: "--windows-amdgpu-families"}
+"""The options with the families of a release, which are the reference's."""
+
+
+def expected_targets(options: PlanOptions, platform: Platform) -> tuple[ExpectedTarget, ...]:
+    """Return the processors that the artifacts of a platform must have. Raises `InputError` for unknown words."""
+    families = {Platform.LINUX: options.linux_families, Platform.WINDOWS: options.windows_families}[platform]
+    return (*_expected(options.targets, "--targets"), *_expected(families, FAMILY_OPTIONS[platform]))
+
+
+def _expected(texts: tuple[str, ...], option: str) -> Iterator[ExpectedTarget]:
+    processors = parse_target_set(texts, source=option, required=bool(texts)).processors
     words = {
         processor: word
-        for word in reversed(target_words(options.targets))
+        for word in reversed(target_words(texts))
         for processor in parse_target_set(word, source=option).processors
     }
-    return tuple(ExpectedTarget(processor, words[processor], option) for processor in processors)
+    return (ExpectedTarget(processor, words[processor], option) for processor in processors)
 
 
 _WITHOUT_RULE = (
@@ -168,8 +188,10 @@ def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
 def checked_version(catalog: Catalog, options: PlanOptions) -> str:
     """Return the normalized version of all distributions. Raises `InputError` if it doesn't follow :pep:`440`."""
     manifest = catalog.manifest
-    if options.version is not None:
+    if options.version:
         return _normalized(options.version, "--version")
+    if options.version == "" and manifest and manifest.rocm_version:
+        return _normalized(f"{manifest.rocm_version}.dev0", f"{catalog.root}: the SDK manifest's version")
     text = (manifest and (manifest.rocm_package_version or manifest.rocm_version)) or ""
     if not text:
         found, expected = "names no version", "rocm_package_version in its manifest"

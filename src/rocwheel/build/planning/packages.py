@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from rocwheel.build.recipe import Package
 
 
+class Release(msgspec.Struct, frozen=True):
+    """The packages and GPUs of a release for several platforms, which the build for each platform knows."""
+
+    recipes: dict[Platform, Recipe]
+    targets: dict[Platform, tuple[str, ...]]
+
+
 class PlanBasis(msgspec.Struct, frozen=True):
     """The values that all distributions of a plan share."""
 
@@ -44,6 +51,8 @@ class PlanBasis(msgspec.Struct, frozen=True):
     """The oldest ROCm release that must read compressed device code; `None` leaves device code unchanged."""
     manifest: SdkManifest | None = None
     """What the SDK was built from."""
+    release: Release | None = None
+    """What the release has for Linux and Windows, if the options list the GPUs of both; otherwise `None`."""
 
     @property
     def any_tag(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,10 +12,11 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.platform import Platform
+from rocwheel.build.placement import canonical_order
 from rocwheel.build.plan import PlannedSdist, PlannedWheel, TextMember
 from rocwheel.build.planning.libraries import common_gpus, overlaid_libraries, windows_libraries
 from rocwheel.build.planning.packages import PlacedPackage, PlanBasis
-from rocwheel.build.recipe import is_per_variant
+from rocwheel.build.recipe import is_per_variant, name_package
 from rocwheel.build.sdk_source import SDK_LICENSE, render_literals, sdk_component, sdk_license, sdk_module
 from rocwheel.core.errors import InputError
 from rocwheel.targets.catalog import is_family, is_target, load_catalog, owned_targets, targets_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.build.file_facts import Facts
-    from rocwheel.build.planning.packages import PackageGroup
+    from rocwheel.build.planning.packages import PackageGroup, Release
     from rocwheel.build.recipe import Recipe
 
 
@@ -79,6 +80,10 @@ def make_selector_facts(group: PackageGroup) -> SelectorFacts:
         variant: targets_of(variant) if is_family(variant) else (variant, *served.get(variant, ()))
         for variant in variants
     }
+    if basis.release:
+        # Both builds must see the same choices, so that what this build's code serves in addition doesn't count.
+        of_release = canonical_order(chain.from_iterable(basis.release.targets.values()))
+        families = {target: (target,) for target in of_release}
     given = basis.options.default_family
     default = (target_of_product(given, source="--default-family") or given) or (
         next(iter(families)) if len(families) == 1 else ""
@@ -165,6 +170,8 @@ def _fit(codes: Sequence[_Codes], target: str) -> Fit | None:
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); the sdist ``decides`` at install time."""
+    if facts.basis.release:
+        return _release_info(facts, facts.basis.release, decides=decides)
     recipe = facts.recipe
     present = {package.key for package in facts.packages}
     machines = _find_machines(facts.basis)
@@ -194,6 +201,97 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
         "EXTRAS": _extras(facts, present, decides=decides),
         "SELECTED": selected if decides else {},
     }
+
+
+_SYSTEMS = {Platform.LINUX: "linux", Platform.WINDOWS: "win32"}
+"""Values of ``sys_platform``."""
+_RELEASE_MACHINES = {Platform.LINUX: "x86_64", Platform.WINDOWS: "AMD64"}
+"""Values of ``platform_machine`` where ROCm exists for both platforms."""
+PLATFORM_FACTS = "_platform_facts"
+"""The module with the facts about the libraries of a platform, in the package that `rocm` always requires."""
+
+
+def platform_facts(facts: SelectorFacts) -> dict[str, object]:
+    """Return the literals about the files of this platform, which only its own build knows."""
+    return {
+        "LIBRARIES": _libraries(facts),
+        "OVERLAID": overlaid_libraries(facts.basis, facts.packages),
+        "COMMON_GPUS": common_gpus(facts.basis, facts.packages),
+        "UNLOADABLE": list(facts.recipe.unloadable),
+    }
+
+
+def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> dict[str, object]:
+    """Return the literals of ``_build_info.py`` from what the builds for all platforms know.
+
+    Facts about files are empty. Each platform's core package has them (`platform_facts`).
+    """
+    layout, version = facts.basis.layout, facts.version
+    recipes = release.recipes
+    selector = recipes[Platform.LINUX].selector
+    existing = {key: recipe for recipe in reversed(recipes.values()) for key in recipe.packages}
+    names = {
+        key: name_package(existing[key], key, layout)
+        for key in recipes[Platform.LINUX].packages | existing
+        if existing[key].packages[key].distribution_in(layout) is not None
+    }
+    suffix = facts.basis.options.module_suffix
+    required = {key: f"{one.distribution}=={version}" for key, one in names.items()}
+    systems = {key: [_SYSTEMS[name] for name, one in recipes.items() if key in one.packages] for key in names}
+    families: dict[str, dict[str, list[str]]] = {
+        target: {
+            "targets": list(served),
+            "platforms": [_SYSTEMS[name] for name, targets in release.targets.items() if target in targets],
+        }
+        for target, served in facts.families.items()
+    }
+    extras: dict[str, list[list[str]]] = {}
+    selected: dict[str, str] = {}
+    for extra, key in ((extra, key) for extra, keys in selector.extras.items() for key in keys):
+        if not is_per_variant(existing[key].packages[key], layout):
+            extras.setdefault(extra, []).append([required[key], _marker(systems[key])])
+            continue
+        selected[extra] = required[key]
+        texts = family_extras(extra, required[key], facts.families, is_neutral=True)
+        markers = {required[key].replace("{family}", name): _marker(row["platforms"]) for name, row in families.items()}
+        extras |= {name: [[text, markers[text]] for text in rows] for name, rows in texts.items()}
+        extras |= refusing_extras(extra, required[selector.requires[0]], facts.families)
+    core = names[selector.requires[0]].module
+    return {
+        "VERSION": version,
+        "LAYOUT": layout,
+        "MODULE_SUFFIX": suffix,
+        "PLATFORMS": [*_SYSTEMS.values()],
+        "MACHINES": {_SYSTEMS[platform]: [machine] for platform, machine in _RELEASE_MACHINES.items()},
+        "FAMILIES": families,
+        "DEFAULT_FAMILY": facts.default_family,
+        "PACKAGES": {
+            "meta": {"dist": selector.distribution, "module": selector.module, "platform_module": ""},
+            **{
+                key: {
+                    "dist": one.distribution,
+                    "module": one.module,
+                    "platform_module": one.platform_module + suffix,
+                }
+                for key, one in names.items()
+            },
+        },
+        "LIBRARIES": {},
+        "OVERLAID": {},
+        "COMMON_GPUS": [],
+        "UNLOADABLE": [],
+        "REQUIRES": [required[key] for key in selector.requires],
+        "EXTRAS": extras,
+        "SELECTED": selected if decides else {},
+        "PLATFORM_FACTS": f"{core}.{PLATFORM_FACTS}",
+    }
+
+
+def _marker(systems: Sequence[str]) -> str:
+    """Return the marker of a requirement that only these values of ``sys_platform`` have."""
+    if len(systems) == len(_SYSTEMS):
+        return ""
+    return " or ".join(f"sys_platform == '{system}'" for system in systems)
 
 
 def _libraries(facts: SelectorFacts) -> dict[str, dict[str, Any]]:
@@ -228,7 +326,7 @@ def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[s
         fixed = [[facts.requirement(key), ""] for key in keys if key in present and key not in chosen]
         if chosen:
             per_family = [_family_extra(facts, extra, key) for key in chosen]
-            extras.update(itertools.chain.from_iterable(rows.items() for rows in per_family))
+            extras.update(chain.from_iterable(rows.items() for rows in per_family))
         elif fixed:
             extras[extra] = fixed
         elif all(facts.recipe.packages[key].kind == "device" for key in keys):

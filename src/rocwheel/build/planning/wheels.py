@@ -49,12 +49,20 @@ if TYPE_CHECKING:
 
 
 def plan_runtime_wheel(
-    group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles, targets: Sequence[str]
+    group: PackageGroup,
+    package: PlacedPackage,
+    licensed: LicensedFiles,
+    targets: Sequence[str],
+    modules: dict[str, str],
 ) -> PlannedWheel:
-    """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
+    """Plan the wheel of a runtime package.
+
+    ``targets`` are those that the whole SDK has code for. ``modules`` are the texts of additional Python modules, keyed
+    by file name.
+    """
     spec, shipped = group.recipe_of(package), package.placement.paths
     scripts = {name: script for name, script in spec.console_scripts.items() if script.path in shipped}
-    texts = {f"{package.module}/{path}": text for path, text in module_files(group, package).items()}
+    texts = {f"{package.module}/{path}": text for path, text in (module_files(group, package) | modules).items()}
     texts[f"{package.platform_module}/__init__.py"] = ""
     if spec.console_scripts:
         devel = next((other for other in group.by_key.values() if group.recipe_of(other).kind == "devel"), None)

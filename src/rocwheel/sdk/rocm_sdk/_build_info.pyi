@@ -33,3 +33,4 @@ UNLOADABLE: list[str]
 REQUIRES: list[str]
 EXTRAS: dict[str, list[list[str]]]
 SELECTED: dict[str, str]
+PLATFORM_FACTS: str

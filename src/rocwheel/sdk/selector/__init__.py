@@ -86,7 +86,7 @@ def _decide() -> tuple[str, dict[str, str]]:
     build_info = importlib.import_module(f"{module}._build_info")
     chooser = importlib.import_module(f"{module}._select")
     system = importlib.import_module(f"{module}._system").System()
-    own_facts = take_facts(build_info, system.platform, platform.machine())
+    own_facts = take_facts(build_info, system.platform, platform.machine()) + import_facts(build_info)
     name = build_info.PACKAGES["meta"]["dist"]
     try:
         selection = chooser.select(system)
@@ -134,6 +134,16 @@ def take_facts(build_info: Any, platform: str, machine: str = "") -> str:
         setattr(build_info, name, value)
     own = "".join(f"{name} = {value!r}\n" for name, value in facts.items())
     return own + _elsewhere(platform, shared, by_platform) if by_platform else own
+
+
+def import_facts(build_info: Any) -> str:
+    """Return lines that read the facts about a platform's libraries from its core package, if that package has them."""
+    module = getattr(build_info, "PLATFORM_FACTS", "")
+    if not module:
+        return ""
+    lines = ["try:", f"    from {module} import COMMON_GPUS, LIBRARIES, OVERLAID, UNLOADABLE"]
+    lines += ["except ImportError:  # the core package isn't installed", "    pass"]
+    return "\n".join([*lines, ""])
 
 
 def _elsewhere(platform: str, shared: dict[str, Any], by_platform: dict[str, Any]) -> str:
