@@ -142,6 +142,16 @@ def test_files_elsewhere_are_verified_on_request(run: Run, front: Front, tmp_pat
     assert f"missing {front.nightly}/dist/{NIGHTLY}: is missing; expected a file\n" in done.stdout
 
 
+def test_files_elsewhere_are_verified_on_request_for_an_index_at_a_url(run: Run, front: Front, tmp_path: Path) -> None:
+    run("index", front.listing, "-o", tmp_path / "www/simple", "-q")
+    with served(tmp_path / "www") as address:
+        pages, files = (run("verify", f"{address}/simple/", *words) for words in ((), ("--links",)))
+        assert pages.stdout == f"{address}/simple/: index, 0 files (0 bytes), 4 not compared: good\n"
+        assert files.stdout.startswith(f"{address}/simple/: index, 4 files (")
+        (tmp_path / "release/dist" / RELEASE).unlink()
+        assert run("verify", f"{address}/simple/", "--links").status == 1
+
+
 def test_pages_that_disagree_are_found_without_their_files(run: Run, front: Front, tmp_path: Path) -> None:
     run("index", front.listing, "-q")
     page = tmp_path / "simple/alpha/index.html"

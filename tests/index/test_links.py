@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +177,16 @@ def test_core_metadata_is_listed_if_its_server_has_it(
     write(tmp_path, offer(server, {"alpha": link(path, data_dist_info_metadata=promised)}))
     assert files(tmp_path)[0].get("core-metadata", {}).get("sha256") == found
     assert ("data-core-metadata" in (tmp_path / "www/simple/alpha/index.html").read_text()) == (found is not None)
+
+
+def test_all_wrong_core_metadata_is_refused_together(server: Server, tmp_path: Path) -> None:
+    names = [ALPHA, "alpha-2.0-py3-none-any.whl"]
+    for name in names:
+        server.add(f"{add_file(server, name)}.metadata", Reply(b"other"))
+    links = "".join(link(f"/dist/{name}", data_core_metadata=f"sha256={sha(b'right')}") for name in names)
+    with pytest.raises(ProblemsError, match="2 problems"):
+        write(tmp_path, offer(server, {"alpha": links}))
+    assert not (tmp_path / "www").exists()
 
 
 def test_core_metadata_with_another_hash_is_refused(server: Server, tmp_path: Path) -> None:
@@ -443,6 +455,42 @@ def test_the_listing_in_the_guide_can_be_read(tmp_path: Path) -> None:
     assert [upstreams.owner("rocm-sdk-core", stream) for stream in ("", "release", "nightly")] == [1, 1, 3]
 
 
+@pytest.mark.parametrize("number", range(12))
+def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    more = {"first": 'streams = ["nightly"]'}
+    write(tmp_path, offer_alpha(server), **more)
+    beta = "beta-1.0-py3-none-any.whl"
+    url = offer(server, {"beta": link(add_file(server, beta))})
+    store, done = FolderStore(tmp_path / "www"), []
+    change = {name: getattr(store, name) for name in ("swap", "delete")}
+
+    def until(name: str, *arguments: Any) -> Any:
+        done.append(name)
+        if len(done) > number:
+            raise KeyboardInterrupt
+        return change[name](*arguments)
+
+    for name in change:
+        monkeypatch.setattr(store, name, partial(until, name))
+    with suppress(KeyboardInterrupt):
+        write_links(read_upstreams(listing(tmp_path, url, **more)), store, Layout("simple"))
+    for stream in ("", "nightly"):
+        folder = tmp_path / "www/simple" / stream
+        listed = json.loads((folder / "index.json").read_text())["projects"]
+        assert all((folder / one["name"] / "index.json").exists() for one in listed)
+    write(tmp_path, url, **more)
+    assert [one.parent.name for one in sorted((tmp_path / "www").rglob("index.html"))] == [
+        "beta",
+        "simple",
+        "beta",
+        "nightly",
+    ]
+    with pytest.raises(ProblemsError, match="has listed another hash"):
+        write(tmp_path, offer_alpha(server, b"two"), **more)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -451,7 +499,7 @@ def test_the_listing_in_the_guide_can_be_read(tmp_path: Path) -> None:
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nextra = 1", "is not a list of indexes"),
         ("[[index]]\nurl = 'file:///srv/simple'\nprojects = ['a']", "index 1 has the URL 'file:///srv/simple'"),
         ("[[index]]\nurl = 'http://h/'\nprojects = []", "index 1 has no projects"),
-        ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nversion = 'x'", "index 1: --version is 'x'"),
+        ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nversion = 'x'", "index 1: version is 'x'"),
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\ntargets = ['gfxx']", "gfxx"),
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nstreams = ['../x']", "index 1 has the stream '../x'"),
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nstreams = ['index.html']", "has the stream 'index.html'"),

@@ -103,7 +103,7 @@ def _verify(
     elif has_manifest(place):
         yield verify_build_at(url_below(place, MANIFEST_NAME), executor, progress)
     elif index := find_index(place):
-        yield verify_index_at(index, executor, progress)
+        yield verify_index_at(index, executor, progress, has_links=has_links)
     else:
         selection = Selection("distributions", distributions_in)
         folder = fetch_folder(place, selection, is_quiet=quiet, is_shown=True)

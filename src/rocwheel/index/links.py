@@ -16,7 +16,7 @@ import msgspec
 
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError
-from rocwheel.core.progress import SILENT, Progress
+from rocwheel.core.progress import SILENT, Progress, step
 from rocwheel.core.workers import open_workers, raise_all, serialized
 from rocwheel.index.entry import IndexEntry
 from rocwheel.index.folder_notes import LINKS_NAME
@@ -32,12 +32,12 @@ from rocwheel.index.published import require_own
 from rocwheel.index.source import read_text
 from rocwheel.index.store_notes import NOTHING, load, swap, until_done
 from rocwheel.index.upload_times import parse_time, to_microseconds
-from rocwheel.index.uploads import AT_ONCE, Layout
+from rocwheel.index.uploads import AT_ONCE, Layout, list_stored
 from rocwheel.index.upstreams import choose_links
-from rocwheel.stores.store import ForbiddenError, MissingFileError
+from rocwheel.stores.folder import FolderStore
+from rocwheel.stores.store import ForbiddenError, MissingFileError, StoreError
 from rocwheel.stores.urls import shown_url
 from rocwheel.stores.web import find_web_file
-from rocwheel.wheels.file_names import parse_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -104,12 +104,16 @@ def write_links(
     hash. Raises all problems before any change: those of `choose_links`, and changed hashes. Files that are gone from
     their server are left out, and raised in the end.
     """
-    chosen = choose_links(upstreams)
+    with step(progress, "reading the indexes"):
+        chosen = choose_links(upstreams)
     problems: list[RocwheelError] = []
     seen: dict[tuple[str, str], Seen] = {}
 
     def attempt() -> dict[str, LinkedIndex]:
         problems.clear()
+        if isinstance(store, FolderStore) and not is_dry_run:
+            list_stored(store, layout.index)
+            store.tidy()  # the unfinished files of killed runs
         works = {stream: _Work(store, layout.of_family(stream)) for stream in chosen}
         raise_all(store.url, [error for stream, work in works.items() for error in work.changed_hashes(chosen[stream])])
         known = {(name, one.sha256): one for work in works.values() for name, one in work.seen.items()}
@@ -293,7 +297,7 @@ def _make_entry(file: ListedFile, seen: Seen) -> IndexEntry:
         filename=file.filename,
         project=file.project,
         version=file.version,
-        identity=parse_file_name(file.filename).identity,
+        identity=file.filename,
         size=seen.size,
         sha256=file.sha256,
         requires_python=file.requires_python,
@@ -309,7 +313,7 @@ def _examine(
     problems: list[RocwheelError],
     progress: Progress,
 ) -> None:
-    """Add the facts about files to ``seen``, and files that are gone to ``problems``. Raise all other errors."""
+    """Add the facts about files to ``seen``, and files that are gone to ``problems``. Raise all other problems."""
     waiting = {(file.filename, file.sha256): file for file in files if (file.filename, file.sha256) not in seen}
     now = time.time_ns() // 1000
     progress.begin("reading facts about files", len(waiting))
@@ -319,17 +323,23 @@ def _examine(
         try:
             return _find_facts(waiting[key], known.get(key), now)
         except (MissingFileError, ForbiddenError) as e:
-            return InputError(e.source, e.found, remedy="Ask the publisher. The index doesn't list the file.")
+            return StoreError(e.source, e.found, remedy="Ask the publisher. The index doesn't list the file.")
+        except StoreError:  # any other file would fail in the same way
+            raise
+        except InputError as e:
+            return e
         finally:
             advance(1)
 
+    refused: list[RocwheelError] = []
     with open_workers(AT_ONCE) as executor:
         for key, found in zip(waiting, executor.map(examine, waiting), strict=True):
             if isinstance(found, Seen):
                 seen[key] = found
             else:
-                problems.append(found)
+                (problems if isinstance(found, StoreError) else refused).append(found)
     progress.end()
+    raise_all("files", refused)
 
 
 def _find_facts(file: ListedFile, known: Seen | None, now: int) -> Seen:

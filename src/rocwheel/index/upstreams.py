@@ -43,6 +43,8 @@ _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _IN_PATH = "/%:@!$&'()*+,;=~"
 """The characters of a URL's path that stay, including those of quotes."""
 _REMEDY = "See docs/mirror.md for the keys."
+_KEYS = {"--version": "version", "--platform": "platform-tags", "--python-version": "python-versions"}
+"""The keys by the option of the same meaning, as errors name it."""
 
 
 class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -145,7 +147,7 @@ def _value_problems(path: Path, where: str, one: Upstream) -> Iterator[RocwheelE
     attempt_all(_check, [one], problems)
     for problem in each_problem(problems):
         if isinstance(problem, InputError):
-            found = f"{where}: {problem.source} {problem.found}"
+            found = f"{where}: {_KEYS.get(str(problem.source), problem.source)} {problem.found}"
             yield InputError(path, found, expected=problem.expected, remedy=problem.remedy)
         else:
             yield problem

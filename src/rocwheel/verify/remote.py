@@ -17,7 +17,7 @@ from rocwheel.index.pages import METADATA_SUFFIX
 from rocwheel.index.source import IndexSource, read_text, stream_file
 from rocwheel.stores.open import open_file
 from rocwheel.stores.store import MissingFileError, StoreError, UnlistableError
-from rocwheel.stores.urls import shown_url, url_below
+from rocwheel.stores.urls import is_same_server, shown_url, url_below
 from rocwheel.verify.builds import extra_files
 from rocwheel.verify.files import Fault, Verified
 from rocwheel.wheels.build_manifest import MANIFEST_NAME, MOST_OF_MANIFEST, SUMS_NAME, parse_manifest, render_sums
@@ -87,10 +87,11 @@ def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verifie
     return Verified(shown_url(url), "build", len(manifest.outputs), size, tuple(faults))
 
 
-def verify_index_at(url: str, executor: Executor, progress: Progress) -> Verified:
+def verify_index_at(url: str, executor: Executor, progress: Progress, *, has_links: bool = False) -> Verified:
     """Compare the files and core metadata of an index with its pages, in the form that the server provides.
 
-    Raises `InputError` if no page lists projects, and the store's errors.
+    Files on other servers are compared only with ``has_links``. Raises `InputError` if no page lists projects, and the
+    store's errors.
     """
     source = IndexSource(url)
     faults: list[Fault] = []
@@ -104,8 +105,9 @@ def verify_index_at(url: str, executor: Executor, progress: Progress) -> Verifie
         else:
             faults += map(_page_fault, found.problems)
             files += found.files
-    found_faults, size = check_listed(files, executor, progress, source.url)
-    return Verified(source.url, "index", len(files), size, (*faults, *found_faults))
+    here = [file for file in files if has_links or is_same_server(file.url, source.address)]
+    found_faults, size = check_listed(here, executor, progress, source.url)
+    return Verified(source.url, "index", len(here), size, (*faults, *found_faults), len(files) - len(here))
 
 
 def check_listed(
