@@ -1,9 +1,10 @@
-"""What mkdocs adds to the pages: the options of all commands as a page, and the version."""
+"""What mkdocs adds to the pages: the options of all commands as a page, the tables of rules, and the version."""
 
 from __future__ import annotations
 
 import html
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ import rocwheel
 from rocwheel.cli import load_commands
 from rocwheel.cli.app import app
 from rocwheel.cli.parameters import advanced_records
+from scripts.json_tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +26,8 @@ _ADVANCED = (
     "Generated build files, scripts, and rare cases use these commands and options. `--help` doesn't list them. "
     "`rocwheel COMMAND --help --verbose` prints the advanced options of a command."
 )
+_JSON = re.compile(r"^<!-- json: (.+) -->$", re.MULTILINE)
+_RULES = re.compile(r"^<!-- rules: (.+) -->$", re.MULTILINE)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -39,6 +43,30 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Put tables of rules and of JSON documents into a page."""
+    return with_rules(_JSON.sub(lambda found: table(found[1]), markdown))
+
+
+def with_rules(markdown: str) -> str:
+    """Return a page with a table for each line such as ``<!-- rules: audit.rules.tags diff.breaking -->``.
+
+    The table has the rules in these modules' ``RULES``.
+    """
+    return _RULES.sub(lambda found: "\n".join(_rule_rows(found[1].split())), markdown)
+
+
+def _rule_rows(modules: list[str]) -> Iterator[str]:
+    rules = [rule for name in modules for rule in import_module(f"rocwheel.{name}").RULES]
+    has_remedies = all(hasattr(rule, "remedy") for rule in rules)
+    yield "| rule | severity | requirement |" + " remedy |" * has_remedies
+    yield "|---|---|---|" + "---|" * has_remedies
+    for rule in rules:
+        remedy = f" {_markdown(rule.remedy)} |" if has_remedies else ""
+        place = f'<a id="{rule.name}"></a>`{rule.name}`'
+        yield f"| {place} | {rule.severity.value} | {_markdown(rule.demand)} |{remedy}"
+
+
 def options_page() -> str:
     """Return the arguments and options of every command, as a page in Markdown."""
     load_commands()
@@ -47,9 +75,9 @@ def options_page() -> str:
         "# Options of all commands",
         (
             f"This page lists the arguments and options of each command in rocwheel {rocwheel.__version__}. "
-            "`rocwheel COMMAND --help` prints the same texts. For the purpose of each command, see "
-            "[Commands](commands.md)."
+            "`rocwheel COMMAND --help` prints the same texts."
         ),
+        "\n".join(_summaries()),
     ]
     for words, command in commands(app, ("rocwheel",)):
         context = click.Context(command, info_name=" ".join(words))
@@ -67,6 +95,13 @@ def options_page() -> str:
             title = [] if command.hidden else [f"### Advanced options of {' '.join(words)}"]
             parts += [*title, _rows(rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def _summaries() -> Iterator[str]:
+    yield "| command | task |"
+    yield "|---|---|"
+    for words, command in commands(app, ("rocwheel",)):
+        yield f"| [`{' '.join(words[1:])}`](#{'-'.join(words)}) | {_markdown(_summary(command))} |"
 
 
 def commands(

@@ -13,6 +13,13 @@ NOT_RUN = {
         "there are no such stores",
         "it needs builds for two families",
     ],
+    "docs/cache.md": [
+        "it needs a cluster",
+        "it needs a cluster",
+        "it needs several machines",
+        "it needs Slurm",
+        "it needs Kubernetes",
+    ],
     "docs/commands.md": [
         "it needs a network",
     ],
@@ -21,13 +28,13 @@ NOT_RUN = {
         "make debian runs it, on Debian's packages",
     ],
     "docs/device-code.md": [
-        "the sample SDK has no split library",
         "the sample SDK has no static library with device code",
+        "the sample SDK has no split library",
     ],
     "docs/diff.md": [
         "it needs two builds",
     ],
-    "docs/environments.md": [
+    "docs/trust.md": [
         "it installs releases of Debian",
     ],
     "docs/index.md": [
@@ -74,16 +81,8 @@ NOT_RUN = {
         "it needs an extension that is built",
         "it needs an extension that is built",
     ],
-    "docs/scale.md": [
-        "it needs a cluster",
-        "it needs a cluster",
-        "it needs several machines",
-        "it needs Slurm",
-        "it needs Kubernetes",
-    ],
     "docs/sdk.md": [
         "the tutorial of the end user runs it",
-        "the sample SDK's compiler compiles nothing",
     ],
     "docs/split.md": [
         "it needs Debian's libraries",

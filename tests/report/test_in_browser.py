@@ -210,7 +210,7 @@ def test_without_scripts_the_packages_are_there(page: Page, address: str) -> Non
     page.visit(f"{address}?plain", width=1280)
     text = page.run("document.body.innerText")
     assert "beta" in text
-    assert "let the page run its script" in text
+    assert "enable JavaScript for this page" in text
     assert page.run("document.getElementById('explorer').offsetHeight") == 0
 
 

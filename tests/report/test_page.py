@@ -139,6 +139,23 @@ def markup(page: Reader) -> list[tuple[str, list[tuple[str, str | None]]]]:
     return [(tag, [one for one in found if one[0] not in _DRAWN]) for tag, found in page.elements]
 
 
+@pytest.mark.parametrize(
+    ("packages", "title"),
+    [
+        ({"rocm": "7.0.0", "rocm-sdk-core": "7.0.0"}, "ROCm 7.0.0 report"),
+        ({"torch": "2.9.0"}, "torch 2.9.0 report"),
+        ({"torch": "2.9.0", "jax": "0.12.0"}, "Package report"),
+        ({"files": ""}, "Package report"),
+    ],
+)
+def test_the_title_has_the_product_and_its_version(packages: dict[str, str], title: str) -> None:
+    facts = [
+        PackageFacts(label=label, kind=Kind.WHEEL, source=label, version=version) for label, version in packages.items()
+    ]
+    report = msgspec.structs.replace(report_of("x"), packages=tuple(facts), files=(), duplicates=())
+    assert f"<title>{title}</title>" in make_page(report).decode()
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_names_add_no_markup(text: str) -> None:
     harmless, hostile = Reader(make_page(report_of("x"))), Reader(make_page(report_of(text)))

@@ -25,7 +25,7 @@ from rocwheel.index.pages import FRONT_PAGE, GENERATOR, with_digest
 from rocwheel.stores.urls import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 
 class Gpu(msgspec.Struct, frozen=True):
@@ -546,14 +546,13 @@ _PRODUCT, _CORE = "rocm", "rocm-sdk-core"
 
 def _title(content: FrontPage) -> str:
     """Return the title: the product and its version, if the index has one, and the family."""
-    title = " ".join([*_product(content), "packages"])
+    title = " ".join([*product(dict(map(_name_and_version, content.projects))), "packages"])
     title = f"{title[:1].upper()}{title[1:]}"
     return f"{title} for {content.family}" if content.family else title
 
 
-def _product(content: FrontPage) -> tuple[str, ...]:
+def product(versions: Mapping[str, str]) -> tuple[str, ...]:
     """Return ROCm and its version, or the name and version of the only project; empty for several other projects."""
-    versions = dict(map(_name_and_version, content.projects))
     for name in (_PRODUCT, _CORE):
         if name in versions:
             return "ROCm", versions[name]

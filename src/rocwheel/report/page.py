@@ -19,7 +19,7 @@ from rocwheel.core.messages import count
 from rocwheel.core.shown_names import shown
 from rocwheel.core.writing import atomic_file
 from rocwheel.core.writing import check_output as check_file
-from rocwheel.index.front_page import escaped, policy_hash
+from rocwheel.index.front_page import escaped, policy_hash, product
 from rocwheel.report.values import HOST, Action, Code, part_sort_key
 
 if TYPE_CHECKING:
@@ -330,6 +330,7 @@ def make_page(report: Report) -> bytes:
     joined = _joined(graph.files[:_MOST_LOADING])
     page: str = _template().render(
         report=report,
+        title=page_title(report),
         policy=_policy(scripts),
         style=_text("report.css"),
         places=list(_places(report)),
@@ -343,6 +344,12 @@ def make_page(report: Report) -> bytes:
         scripts=scripts,
     )
     return page.encode()
+
+
+def page_title(report: Report) -> str:
+    """Return the title: the product and its version, as the index's page for people has them."""
+    versions = {package.label: package.version for package in report.packages if package.version}
+    return shown_text(" ".join([*product(versions), "report"])) if product(versions) else "Package report"
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -359,16 +366,16 @@ def _text(name: str) -> str:
 
 
 def _places(report: Report) -> Iterator[tuple[str, str]]:
-    yield "sizes", "Where the bytes are"
+    yield "sizes", "What takes up the space"
     if report.against:
         yield "against", "What changed"
     yield "packages", "Packages"
     if report.matrix.rows:
         yield "gpus", "GPUs and libraries"
     if report.savings:
-        yield "savings", "What could be saved"
+        yield "savings", "Possible savings"
     if report.graph.files or report.graph.problem:
-        yield "graph", "What loads what"
+        yield "graph", "Library graph"
     if report.graph.findings:
         yield "findings", "Findings"
     if report.duplicates:

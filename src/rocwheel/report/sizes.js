@@ -1,5 +1,5 @@
 "use strict";
-// Where the bytes are: a tree of packages, components, folders, files and targets, of which one place is shown.
+// What takes up the space: a tree of packages, components, folders, files and targets, of which one place is shown.
 const report = JSON.parse(document.getElementById("facts").textContent);
 
 const units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
@@ -206,11 +206,11 @@ const show = () => {
 };
 
 const start = () => {
-  const controls = [choice("first", "By", [["package", "package"], ["component", "component"], ["target", "GPU"]], (order) => {
+  const controls = [choice("first", "Group by", [["package", "package"], ["component", "component"], ["target", "GPU"]], (order) => {
     state.order = order;
     goTo(treeOf(order));
   })];
-  if (report.packed) controls.push(choice("measure", "Bytes", [["size", "unpacked"], ["packed", "packed"]], (measure) => {
+  if (report.packed) controls.push(choice("measure", "Sizes", [["size", "unpacked"], ["packed", "packed"]], (measure) => {
     state.measure = measure;
     if (["size", "packed"].includes(state.column)) state.column = measure;
     show();

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from rocwheel.audit.finding import Rule, Severity
+from rocwheel.audit.finding import Severity
 from rocwheel.audit.rules import ALL_RULES
+from scripts.site_hooks import with_rules
 from tests.audit.all_breaches import ALL_BREACHES
 from tests.support.breaches import one
 from tests.support.places import ROOT
@@ -21,10 +22,10 @@ def test_severities_are_errors_warnings_and_notes_in_that_order() -> None:
     assert [finding.severity for finding in find(audited)] == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
-def test_the_documentation_has_every_rule_in_its_own_words(rule: Rule) -> None:
-    row = f'| <a id="{rule.name}"></a>`{rule.name}` | {rule.severity.value} | {rule.demand} | {rule.remedy} |'
-    assert row in (ROOT / "docs/audit-rules.md").read_text().splitlines()
+def test_the_documentation_has_every_rule_once_with_a_place_to_link_to() -> None:
+    page = with_rules((ROOT / "docs/audit-rules.md").read_text())
+    shown = re.findall(r'^\| <a id="([a-z-]+)"></a>`\1` \| (\w+) \|', page, re.MULTILINE)
+    assert sorted(shown) == sorted((rule.name, rule.severity.value) for rule in ALL_RULES)
 
 
 def test_names_of_rules_are_words_with_hyphens() -> None:

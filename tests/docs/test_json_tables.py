@@ -1,0 +1,60 @@
+"""The tables of JSON documents name every key, with its kind of value and the docstring of its field."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+from scripts.json_tables import rows, table
+
+
+class Kind(Enum):
+    """A kind."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+class Part(msgspec.Struct):
+    """A part."""
+
+    size: int
+    """The size
+    in ``bytes``. (:pep:`700`)
+
+    More about it.
+    """
+
+
+class Document(msgspec.Struct, rename="kebab"):
+    """A document."""
+
+    name: str | None
+    kind: Kind
+    is_new: bool
+    all_parts: tuple[Part, ...]
+    by_name: dict[str, Part]
+    level: Literal["a", "b"]
+
+
+def test_each_key_has_its_kind_of_value_and_its_meaning() -> None:
+    assert [tuple(row) for row in rows(Document, "top.")] == [
+        ("top.name", "text or null", ""),
+        ("top.kind", "`old`, `new`", ""),
+        ("top.is-new", "true or false", ""),
+        ("top.all-parts", "list of objects", ""),
+        ("top.all-parts.size", "number", "The size in `bytes`. (PEP 700)"),
+        ("top.by-name", "object by name", ""),
+        ("top.level", "`a`, `b`", ""),
+    ]
+
+
+def test_keys_go_as_deep_as_the_mark_says() -> None:
+    assert [row.key for row in rows(Document, depth=1)] == ["name", "kind", "is-new", "all-parts", "by-name", "level"]
+
+
+def test_a_mark_names_the_struct_and_the_key_that_has_it() -> None:
+    first = table("verified=verify.files:Verified/1").splitlines()[2]
+    assert first.startswith("| `verified.path` | text |")
