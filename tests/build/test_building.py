@@ -34,7 +34,7 @@ def test_what_this_build_has_not_made_is_named(tmp_path: Path) -> None:
             "earlier-build",
             str(tmp_path),
             f"contains distributions that are not from this build: {', '.join(others)}",
-            "An index would list them. Remove them if they are from earlier builds.",
+            "An index of this folder would list them. If they are from earlier builds, remove them.",
             others,
         ),
     )

@@ -75,7 +75,8 @@ def test_a_tree_for_both_systems_is_refused_with_a_file_of_each() -> None:
         decide_platform("in", [sign("bin/a.dll", WINDOWS), sign("lib/a.so", LINUX), sign("lib/b.so", LINUX)])
     assert str(caught.value) == (
         "in: mixes two systems: lib/a.so of base_lib_generic is for Linux, bin/a.dll of base_lib_generic is for "
-        "Windows; expected artifacts for one. Put the artifacts of each system's build into a separate folder, and "
+        "Windows; expected artifacts for one system. Put the artifacts of each system's build into a separate folder, "
+        "and "
         "build them separately."
     )
 
@@ -106,7 +107,8 @@ def test_folders_for_two_systems_are_refused_before_their_artifacts_are_compared
         PlanJob(data, more_dirs=(windows, linux)).run()
     assert str(caught.value) == (
         f"{data} and {windows} and {linux}: mixes two systems: bin/python of base_lib_generic in {linux} is for Linux, "
-        f"bin/a.dll of base_lib_generic in {windows} is for Windows; expected artifacts for one. Put the artifacts of "
+        f"bin/a.dll of base_lib_generic in {windows} is for Windows; expected artifacts for one system. Put the "
+        "artifacts of "
         "each system's build into a separate folder, and build them separately."
     )
 
@@ -240,8 +242,9 @@ def test_different_files_that_become_one_are_told(tmp_path: Path) -> None:
     write_windows_sdk(tmp_path, {"blas_lib_generic": {"Bin/rocblas.dll": EXE}})
     with pytest.raises(ProblemsError) as caught:
         PlanJob(tmp_path, options=PlanOptions(version="7.1")).run()
-    said = "is in the artifact blas_lib_generic more than once, with different content, below bin in different cases"
-    assert f"bin/rocblas.dll: {said}. Remove one: for Windows they are one file." in str(caught.value)
+    said = "occurs more than once in the artifact blas_lib_generic, below bin folders whose names differ only in case"
+    remedy = "Remove all but one of the files, because on Windows they have the same path."
+    assert f"bin/rocblas.dll: {said}. {remedy}" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_common_set_that_no_library_has_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--common", "gfx906"), "--common: says what libraries keep beside those for each target"),
+        (("--common", "gfx906"), "--common: has no effect, because libraries are not split per target"),
         (("--split-device=overlay", "--common", ""), "--common"),
         (("--split-device=overlay", "--common", "gfx9999"), "gfx9999"),
     ],

@@ -32,7 +32,7 @@ def test_different_files_for_one_path_name_both_artifacts() -> None:
     facts = make_facts(digests={one: b"one", other: b"other"})
     expected = (
         "lib/x.txt: differs between the artifacts base_lib_generic and blas_lib_generic. "
-        "Remove one, or say in the recipe which wins ([[prefer]] with pattern, artifact and reason)."
+        "Remove one of the files, or add a [[prefer]] row (pattern, artifact, reason) to the recipe."
     )
     with pytest.raises(ProblemsError, match=re.escape(expected)):
         merge_entries("/src", [one, other], facts, ())
@@ -192,7 +192,7 @@ def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
         (link_entry("gone", "nowhere"), "a symlink to nowhere, but no artifact contains it"),
         (link_entry("loop", "loop"), "a symlink that loops at loop"),
         (link_entry("out", "../../etc/passwd"), "a symlink that leads out of the prefix at out"),
-        (link_entry("tool2", "lib/llvm/tool"), "lib/llvm/tool is in no package that this one requires"),
+        (link_entry("tool2", "lib/llvm/tool"), "lib/llvm/tool is not in any package that this package requires"),
     ],
     ids=["directory", "dangling", "loop", "outside", "other package"],
 )

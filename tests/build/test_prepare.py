@@ -143,7 +143,7 @@ def test_split_packages_are_made_for_the_new_targets(tmp_path: Path) -> None:
         "TensileLibrary_lazy_gfx1031.dat",
     ]
     assert "share/miopen/db: 1 file: offers no code" not in told
-    found = "offers no code to more GPUs: not offered to gfx1031: MIOpen looks up kernels"
+    found = "can't be retargeted: not offered to gfx1031: MIOpen looks up kernels"
     assert f"share/miopen/db/gfx1030_36.kdb: {found}" in told
 
 
@@ -199,9 +199,10 @@ def test_libraries_that_are_not_split_hold_code_for_the_new_targets(tmp_path: Pa
 def test_a_library_without_room_is_warned_of_with_the_option_that_makes_room(tmp_path: Path) -> None:
     put_library(tmp_path)
     _, told = build_packages(tmp_path, "--retarget", "gfx1030=extended")
-    assert f"warning: blas_lib_generic: {LIBRARY}: offers no code to more GPUs: needs " in told
+    assert f"warning: blas_lib_generic: {LIBRARY}: can't be retargeted: needs " in told
     assert "(--device-code compress)" in told
-    gaps = f"leaves gfx1031 without code that its origin has, in 2 places: {LIBRARY}, share/miopen/db/gfx1030_36.kdb"
+    files = f"{LIBRARY}, share/miopen/db/gfx1030_36.kdb"
+    gaps = f"leaves gfx1031 without code that its source target has, in 2 files: {files}"
     assert f"warning: --retarget: {gaps}" in told
 
 
@@ -210,5 +211,5 @@ def test_a_pair_that_no_rule_allows_is_refused(tmp_path: Path) -> None:
     done = run_on_artifacts("plan", tmp_path, "--retarget", "gfx1030=gfx90a")
     assert done.returncode == 2
     assert "--retarget: no rule says that code for gfx1030 runs on gfx90a" in done.stderr
-    assert "run `rocwheel device retarget --force FROM=TO` on the tree first" in done.stderr
+    assert "first run `rocwheel device retarget --force FROM=TO` on the tree" in done.stderr
     assert "Use --force" not in done.stderr

@@ -101,9 +101,12 @@ def test_without_rules_a_recipe_stays_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ("[platforms.windows.packages.other]\nexists = false", "platforms.windows.packages names 'other'"),
-        ('[platforms.windows.libraries]\nx = { package = "y", pattern = "x.dll" }', "windows.libraries.x names 'y'"),
-        ('[platforms.windows.packages.core]\nsearch = ["x:bin"]', "platforms.windows.packages.core names 'x'"),
+        ("[platforms.windows.packages.other]\nexists = false", "platforms.windows.packages refers to 'other'"),
+        (
+            '[platforms.windows.libraries]\nx = { package = "y", pattern = "x.dll" }',
+            "windows.libraries.x refers to 'y'",
+        ),
+        ('[platforms.windows.packages.core]\nsearch = ["x:bin"]', "platforms.windows.packages.core refers to 'x'"),
         ("[platforms.macos]", "macos"),
     ],
 )
@@ -301,25 +304,25 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
         (('module = "my_core"\n', ""), "packages.core lacks module or platform-module"),
         (
             ('summary = "Core"', 'summary = "Core"\nrequires = ["cor"]'),
-            "packages.core names 'cor'; expected one of core",
+            "packages.core refers to 'cor'; expected one of core",
         ),
         (
             ('summary = "Core"', 'summary = "Core"\nsearch = ["lib:x"]'),
-            "packages.core names 'lib'; expected one of core",
+            "packages.core refers to 'lib'; expected one of core",
         ),
         (('"_my_core"', '"../evil"'), "packages.core: '../evil' is not a module name"),
         (
             ('summary = "Core"', 'summary = "Core"\nconsole-scripts = { "../x" = { path = "bin/x" } }'),
-            "packages.core: '../x' is not a name for a console script",
+            "packages.core: '../x' is not a valid name for a console script",
         ),
         (('summary = "Core"', 'summary = "Core"\nsearch = ["core:/etc"]'), "packages.core searches 'core:/etc'"),
-        (("schema = 1", 'schema = 1\nlicense = "Banana"'), "has an unusable field: "),
-        (("schema = 1", 'schema = 1\nrequires-python = "banana"'), "has an unusable field: "),
+        (("schema = 1", 'schema = 1\nlicense = "Banana"'), "has an invalid field: "),
+        (("schema = 1", 'schema = 1\nrequires-python = "banana"'), "has an invalid field: "),
         (('"my"', '"my/sdk"'), "selector: 'my/sdk' isn't a valid distribution name"),
         (('kind = "runtime"', 'kind = "device"'), "packages.core is a device package without overlay"),
         (
             ("[selector]", '[libraries.x]\npackage = "other"\npattern = "libx.so"\n[selector]'),
-            "libraries.x names 'other'; expected one of core",
+            "libraries.x refers to 'other'; expected one of core",
         ),
     ],
     ids=[
@@ -387,7 +390,7 @@ def test_fields_that_cannot_be_read_are_reported_with_the_table_they_are_in(
     path = written(tmp_path, text)
     with pytest.raises(ProblemsError) as caught:
         load_recipe(path)
-    rest = ". docs/recipe.md has the fields."
+    rest = ". See docs/recipe.md for the valid fields."
     assert [str(problem) for problem in caught.value.problems] == [f"{path}: {line}{rest}" for line in expected]
 
 
@@ -416,22 +419,22 @@ take = [{ artifacts = ["other"], components = ["lib"] }]
         (
             ('"_my_second"', '"_my_core"'),
             "packages.second.platform-module and packages.core.platform-module are both '_my_core'",
-            "modules",
+            "module names",
         ),
         (
             ('"my_second"', '"_my_core"'),
             "packages.second.module and packages.core.platform-module are both '_my_core'",
-            "modules",
+            "module names",
         ),
         (
             ('"my-second"', '"My.Core"'),
             "packages.second.distribution and packages.core.distribution are both 'my-core'",
-            "distributions",
+            "distribution names",
         ),
         (
             ('"my_second"', '"my_sdk"'),
             "packages.second.module and selector.module are both 'my_sdk'",
-            "modules",
+            "module names",
         ),
     ],
     ids=["platform module", "module and platform module", "distribution", "selector"],

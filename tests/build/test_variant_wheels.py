@@ -226,7 +226,7 @@ def test_a_folder_without_packages_for_gpus_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RocwheelError) as raised:
         add_variants(tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path}: holds no packages to make variants of; expected packages whose names end with a GPU, such as "
+        f"{tmp_path}: contains no packages for single GPUs; expected packages whose names end with a GPU, such as "
         "rocm-sdk-device-gfx942"
     )
 
@@ -235,7 +235,7 @@ def test_a_distribution_of_that_name_with_files_is_never_replaced(dist: Path) ->
     stranger = make_wheel(dist, "rocm-sdk-device", {"mine.py": b""}, version="7.0.0", tag="py3-none-any")
     before = stranger.read_bytes()
     with pytest.raises(
-        RocwheelError, match=f"^{re.escape(str(stranger))}: has files, and the name of the wheels that "
+        RocwheelError, match=f"^{re.escape(str(stranger))}: contains files, but has the name of a wheel "
     ):
         add_variants(dist)
     assert stranger.read_bytes() == before

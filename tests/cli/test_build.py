@@ -182,7 +182,10 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
     done = rocwheel(*command, "--version", "7.1.0")
     assert done.returncode == 0
     place = f"{tmp_path}/dist"
-    assert f"warning: {place}: holds packages of version 7.0.0, which stay beside those of 7.1.0\n" in done.stderr
+    assert (
+        f"warning: {place}: contains packages of version 7.0.0, which stay next to the packages of 7.1.0\n"
+        in done.stderr
+    )
     assert f"warning: {tmp_path}/dist: contains distributions that are not from this build: rocm-7.0.0.tar.gz, " in (
         done.stderr
     )
@@ -194,13 +197,13 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         (["--level", "13"], "--level: is '13'; expected a level from 0 to 12"),
-        (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
+        (["--version", "one"], "--version: is 'one'; expected a PEP 440 version"),
         (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
         (["--targets", "gfx94"], "'gfx94' isn't a known GPU target, family, product, or policy. Nearest: gfx942"),
         (["--targets", "RX 7900 XTX"], "has no artifacts for the expected target gfx1100"),
         (["--recipe", "none.toml"], "none.toml: can't be read (No such file or directory). Check --recipe."),
         (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),
-        (["--version-suffix", "a b"], "--version-suffix: is 'a b'; expected letters, digits and underscores"),
+        (["--version-suffix", "a b"], "--version-suffix: is 'a b'; expected letters, digits, and underscores"),
         (["--selector", "egg"], "--selector: is 'egg'; expected one of sdist, wheel"),
         (["--jobs", "-1"], "--jobs: is '-1'; expected a whole number, at least 0"),
         (["--platform-tag", "linux x"], "--platform-tag: is 'linux x'"),
@@ -225,8 +228,8 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--version", "x y"], "--version: is 'x y'; expected a version as PEP 440 defines it"),
-        (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
+        (["--version", "x y"], "--version: is 'x y'; expected a PEP 440 version"),
+        (["--version", "one"], "--version: is 'one'; expected a PEP 440 version"),
         (["--targets", ""], "--targets: names no GPU target; expected at least one"),
         (["--rocm", ""], "--rocm: ''; expected a version such as 6.4"),
         (["--rocm", "banana"], "--rocm: 'banana'; expected a version such as 6.4"),

@@ -63,7 +63,7 @@ def test_artifacts_and_recipe_may_be_elsewhere_now(run: Run, first: Path, tmp_pa
     (tmp_path / "in").rename(tmp_path / "moved")
     (tmp_path / "mine.toml").rename(tmp_path / "moved.toml")
     status, told = again(run, first)
-    gone = "was made from 2 artifacts that can't be found: base_lib_generic, blas_lib_generic; expected a folder "
+    gone = "was made from 2 artifacts that can't be found: base_lib_generic, blas_lib_generic; expected the folder "
     assert (status, f"{first / MANIFEST}: {gone}" in told) == (2, True)
     assert told.endswith("Set their current location with --artifact-dir.\n")
     status, told = again(run, first, "--artifact-dir", tmp_path / "moved")
@@ -95,7 +95,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
         f"blas_lib_generic: is missing; expected the artifact with the SHA-256 {before['blas_lib_generic']}. "
         "Set its current location with --artifact-dir."
     )
-    assert lines[2] == "rand_lib_generic: was not part of that build; expected only its artifacts"
+    assert lines[2] == "rand_lib_generic: was not an input of that build; expected only the inputs of that build"
     assert lines[3].startswith("mine.toml: is a different recipe, with the SHA-256 ")
     assert not (tmp_path / "again").exists()
 
@@ -103,7 +103,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"rocwheel": "0.0.1"}, "expected 0.0.1, which built it. Install that version."),
+        ({"rocwheel": "0.0.1"}, "expected 0.0.1, the version of that build. Install that version."),
         ({"tools": {"deflate": "0.0.1"}}, "deflate: is "),
         (
             {"tools": {"deflate": "0.0.1"}},
@@ -121,7 +121,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
         ({"options": {}}, "is damaged: options have no level"),
         ({"options": {"level": 6, "target": []}}, "is damaged: options: Object contains unknown field `target`"),
         ({"options": {"level": 6, "targets": 5}}, "is damaged: options: Expected `array`, got `int` - at `$.targets`"),
-        ({"inputs": []}, "names no artifacts; expected the manifest of a build"),
+        ({"inputs": []}, "doesn't list any artifacts; expected the manifest of a build"),
     ],
 )
 def test_another_rocwheel_and_damage_are_told_before_anything_is_read(

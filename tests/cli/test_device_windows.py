@@ -340,7 +340,7 @@ def test_a_build_leaves_a_signed_library_as_it_is_with_a_warning(run: Run, tmp_p
     status, out, err = run("build", "--artifact-dir", tmp_path / "sdk", "-d", made, f"--device-code={device_code}")
     shown = " ".join((out + err).split())
     assert status == 0, err
-    assert f"bin/rocsparse.dll: keeps its device code as it is: {IS_SIGNED}" in shown
+    assert f"bin/rocsparse.dll: keeps its device code unchanged: {IS_SIGNED}" in shown
     assert "bin/rocrand.dll: keeps" not in shown
     [wheel] = [path for path in made.rglob("*.whl") if any("rocsparse.dll" in name for name in members(path))]
     with zipfile.ZipFile(wheel) as packed:

@@ -96,8 +96,9 @@ def test_a_family_whose_plain_wheel_would_differ_is_refused_before_anything_is_w
     assert (status, out) == (2, "")
     wheel = f"{STEM}-py3-none-any.whl"
     assert (
-        f"{family / wheel}: would require other packages than {dist / wheel}, and one index lists both; expected one "
-        "wheel of a name. Keep the rocm-sdk-device packages for all of these GPUs in one folder."
+        f"{family / wheel}: would require other packages than {dist / wheel}, which is in the same index; expected "
+        "only "
+        "one wheel with this name. Keep the rocm-sdk-device packages for all of these GPUs in one folder."
     ) in " ".join(err.split())
     assert sorted(dist.parent.rglob("*")) == before
 
@@ -424,7 +425,7 @@ def test_folders_none_of_which_holds_packages_for_a_gpu_are_named(run: Run, dist
         next(dist.glob(f"rocm_sdk_device_{target}-*.whl")).unlink()
     make_wheel(dist / "more", "rocm", {"rocm.py": b""}, version="7.0.0", tag="py3-none-any")
     status, _, err = run("index", dist, "--variants")
-    found = "holds no packages to make variants of; expected packages whose names end with a GPU"
+    found = "contains no packages for single GPUs; expected packages whose names end with a GPU"
     assert status == 2
     assert [f"{folder}: {found}" in err for folder in (dist, dist / "more")] == [True, True]
 

@@ -1,10 +1,10 @@
-"""Builds a plan: workers pack every byte as it is read, and write it straight into its wheel.
+"""Builds a plan: workers pack each file while they read it, and write the packed bytes directly into the wheel.
 
-The digests of artifacts and the ELF facts of the plan are read earlier. Without a cache, each file is read twice.
+Hashing the artifacts and reading the ELF facts for the plan happen earlier, so each file is read twice without a cache.
 
-A wheel from an earlier build stays if a new one would be identical. The plan and the stamps of all inputs identify its
-contents. Its own stamp shows that it still has its bytes. If that stamp differs or is too new, the hashes of its parts
-decide.
+A wheel from an earlier build stays if a new wheel would be identical. The plan and the stamps of all inputs identify
+the expected contents. The wheel's own stamp shows that its bytes are unchanged. If that stamp differs or is too recent,
+the wheel is hashed instead.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BuiltDistribution(msgspec.Struct, frozen=True):
     path: str
     size: int
     sha256: str = ""
-    """In hexadecimal."""
+    """The SHA-256, in hexadecimal."""
 
 
 class BuildResult(msgspec.Struct, frozen=True):
@@ -58,15 +58,18 @@ class BuildResult(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
     distributions: tuple[BuiltDistribution, ...]
     warnings: tuple[PlanWarning, ...] = ()
-    """The warnings of the plan. Those of a whole job also name other distributions in the folder."""
+    """The warnings of the plan.
+
+    The result of a complete job also includes a warning about other distributions in the folder.
+    """
     removed: tuple[str, ...] = ()
-    """Unfinished files of killed builds, which a whole job removes."""
+    """Unfinished files that killed builds left behind and that a complete job removed."""
     members: PackedCount = PackedCount()
     """How many members were packed, and how many came from a cache."""
     standing: tuple[str, ...] = ()
     """Existing wheels that were left unchanged because new ones would be identical; their members count as kept."""
     manifest: str = ""
-    """The path or URL of the manifest that a whole job writes; the checksums are next to it."""
+    """The path or URL of the manifest that a complete job writes. The checksums are next to it."""
 
 
 def build(
@@ -79,10 +82,12 @@ def build(
     progress: Progress = SILENT,
     kept: EntryStore | None = None,
 ) -> BuildResult:
-    """Write every distribution of a plan to ``dist_dir``; ``level`` is the libdeflate level, and 0 stores.
+    """Write every distribution of a plan to ``dist_dir``.
+
+    ``level`` is the libdeflate level; 0 stores without compression.
 
     Members in the ``kept`` store are not packed again. The bytes depend only on the plan, the level, and the date.
-    Raises `WorkError` if the folder can't be written or the disk is full; then no unfinished files appear.
+    Raises `WorkError` if the folder can't be written to or the disk is full. In that case, no unfinished files appear.
     """
     progress.begin("building", sum(map(_source_size, plan.wheels)))
     counted, moment = _Counted(progress), source_date.zip_time
@@ -128,14 +133,14 @@ def _pack(
 
 
 class _Counted(Silent):
-    """Reports progress by source bytes: edits change the number of bytes, and generated members have none."""
+    """Reports progress in source bytes, because edits change the size of files and generated members have no source."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._left = 0
 
     def expect(self, size: int) -> None:
-        """Note that the last member is done and that the next one has ``size`` source bytes."""
+        """Record that the last member is done and that the next member has ``size`` source bytes."""
         self._progress.advance(self._left)
         self._left = size
 
@@ -155,12 +160,12 @@ def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
 
 
 def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
-    """Return wheels sorted by size: the small members at the end keep all workers busy to the last moment."""
+    """Return wheels from largest to smallest, so that small members at the end keep all workers busy."""
     return sorted(wheels, key=lambda wheel: (-planned_size(wheel.members), wheel.name.file_name))
 
 
 def write_planned_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> BuiltDistribution:
-    """Write a source distribution and return the result. Raises `WorkError` if the folder can't be written."""
+    """Write a source distribution and return the result. Raises `WorkError` if the folder can't be written to."""
     path = dist_dir / sdist.folder / sdist_name(sdist.distribution, sdist.version)
     members = {name: text.encode() for name, text in sdist.files.items()}
     data = write_sdist(path, sdist_stem(sdist.distribution, sdist.version), members, mtime=source_date.seconds)
@@ -171,7 +176,7 @@ _MODE = 0o644
 
 
 class _Note(msgspec.Struct, frozen=True, array_like=True):
-    """The stored facts about a written wheel."""
+    """The stored information about a written wheel."""
 
     stamp: FileStamp
     seal: Seal
@@ -179,11 +184,14 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
     sha256: str
     """The SHA-256 of the whole file, in hexadecimal."""
     is_settled: bool = False
-    """Whether a change after the bytes were checked would show in the stamp."""
+    """Whether the stamp would reveal any change since the bytes were checked."""
 
 
 class ReusableWheels:
-    """Finds existing identical wheels by notes in a store; ``level`` and ``date`` are those of the build."""
+    """Finds existing identical wheels from notes in a store.
+
+    ``level`` and ``date`` are the settings of the current build.
+    """
 
     def __init__(self, store: EntryStore, level: int, date: SourceDate) -> None:
         self._store = store
@@ -191,9 +199,9 @@ class ReusableWheels:
         self._keys: dict[Path, bytes] = {}
 
     def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> _Note | None:
-        """Return the note on an identical wheel at ``path``, or `None`.
+        """Return the note about an identical wheel at ``path``, or `None`.
 
-        Workers of the ``executor`` hash a wheel if its stamp doesn't decide.
+        Workers of the ``executor`` hash the wheel if its stamp is not conclusive.
         """
         key = self._key(wheel, path)
         if key is None:
@@ -213,7 +221,7 @@ class ReusableWheels:
         return note
 
     def note(self, written: WrittenWheel) -> None:
-        """Store the facts about a written wheel that `find` had not found."""
+        """Store a note about a written wheel that `find` did not find."""
         if key := self._keys.get(written.path):
             self._keep(key, _Note(written.stamp, written.seal, written.members, written.sha256))
 
@@ -221,7 +229,7 @@ class ReusableWheels:
         self._store.put(key, msgspec.msgpack.encode(note))
 
     def _key(self, wheel: PlannedWheel, path: Path) -> bytes | None:
-        """Return a key that changes if the wheel would have other bytes, or `None` if only reading would show that."""
+        """Return a key that changes with the wheel's bytes, or `None` if the inputs must be read to detect a change."""
         now = time.time_ns()
         members = [*wheel.members, *wheel.licenses]
         if not all(is_known(file.source, now) for member in members for file in member_files(member)):
@@ -237,12 +245,12 @@ class ReusableWheels:
 
 @cache
 def _identity() -> bytes:
-    """Return a value that differs if the same plan may give other bytes: per version of the code and codecs."""
+    """Return a value that changes with the code and the codecs, because the same plan may then produce other bytes."""
     return source_hash(Path(rocwheel.__file__).parent) + codec_identity()
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Return the status of a file that has the mode of wheels, or `None` for anything else."""
+    """Return the status of a regular file with the permissions of a wheel, or `None` for anything else."""
     try:
         status = path.lstat()
     except OSError:
@@ -253,22 +261,22 @@ def _status(path: Path) -> os.stat_result | None:
 def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
     """Remove the hidden files that killed builds left below ``dist_dir``, and return their paths.
 
-    Files that another build is writing stay.
+    Files that another build is still writing are not removed.
     """
     folders = [dist_dir, *(path for path in dist_dir.glob("*") if path.is_dir())]
     return tuple(path for folder in folders for path in remove_abandoned(folder))
 
 
 def older_versions(dist_dir: Path, version: str) -> tuple[str, ...]:
-    """Return the other versions of the rocm distributions in a folder and the folders in it."""
+    """Return the versions of ``rocm`` distributions in a folder and its subfolders, except the given version."""
     found = {path.name.split("-")[1].removesuffix(".tar.gz") for path in dist_dir.glob("**/rocm-*") if path.is_file()}
     return tuple(sorted(found - {version}))
 
 
 def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, ...]:
-    """Return a warning about distributions below ``dist_dir`` that were not just built, if there are any.
+    """Return a warning if ``dist_dir`` or its subfolders contain distributions that are not from this build.
 
-    An index of the folder would list them, and an installer could prefer them.
+    An index of the folder would list these distributions, and an installer might prefer them.
     """
     found = (
         path
@@ -283,5 +291,5 @@ def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, .
     if not names:
         return ()
     text = f"contains distributions that are not from this build: {', '.join(names)}"
-    remedy = "An index would list them. Remove them if they are from earlier builds."
+    remedy = "An index of this folder would list them. If they are from earlier builds, remove them."
     return (PlanWarning("earlier-build", str(dist_dir), text, remedy, tuple(names)),)

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import FileRange
 
 _SAMPLE = 128 << 10
-"""The size of a sample in bytes: four times deflate's window."""
+"""The size of a sample in bytes, which is four times deflate's window."""
 _SAMPLE_EVERY = 16 << 20
 _FEWEST, _MOST = 8, 64
-"""The minimum and maximum number of samples per wheel. A wheel smaller than the minimum is packed whole."""
+"""The minimum and maximum number of samples per wheel. A wheel with less data than the minimum is packed whole."""
 _MEMBER_BYTES = 140
-"""The overhead per member in a wheel, without its content and its name, which occurs twice and also in RECORD."""
+"""The overhead of a member in a wheel, without its content and its name. The name occurs twice, and again in RECORD."""
 
 
 class PlannedSize(msgspec.Struct, frozen=True):
@@ -36,22 +36,22 @@ class PlannedSize(msgspec.Struct, frozen=True):
 
     distribution: str
     folder: str
-    """Its folder below the dist folder; empty for the dist folder itself."""
+    """The distribution's folder below the dist folder; empty for the dist folder itself."""
     files: int
     size: int
     packed: int | None = None
-    """The estimated file size, or an upper bound if device code is compressed; `None` if not estimated."""
+    """The estimated file size, or an upper bound if device code is compressed; `None` if there is no estimate."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """The distributions of a plan in order, and the processor time for packing and hashing in seconds."""
+    """The distributions of a plan, in order, and the processor time for packing and hashing, in seconds."""
 
     sizes: tuple[PlannedSize, ...]
     cpu_seconds: float
 
 
 def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
-    """Return the contents of a plan's distributions, in order."""
+    """Return the number and total size of files in each of a plan's distributions, in order."""
     sizes = []
     for wheel in plan.wheels:
         members = [placed.member for placed in wheel_members(wheel)]
@@ -65,7 +65,7 @@ def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
 
 
 def estimate(plan: Plan, executor: Executor, level: int = WHEEL_LEVEL) -> Estimate:
-    """Return the sizes of a plan's distributions with their estimated file sizes, from samples deflated at ``level``.
+    """Return the distributions of a plan with estimated file sizes, which are based on samples deflated at ``level``.
 
     Raises `InputError` if a file can't be read.
     """
@@ -95,13 +95,13 @@ def _pack_wheel(wheel: PlannedWheel, level: int) -> tuple[int, float]:
 
 
 def _bytes_beside(placed: PlacedMember) -> int:
-    """Return the approximate overhead of a member without the content of its files."""
+    """Return the approximate size of a member's overhead, which is everything except the content of its files."""
     text = placed.member.text.encode() if isinstance(placed.member, TextMember) else b""
     return _MEMBER_BYTES + 2 * len(placed.name) + (_packed_size(text, 1) if text else 0)
 
 
 def _pieces(ranges: Sequence[FileRange], total: int) -> Iterator[FileRange]:
-    """Yield evenly spaced samples that represent all files, which are treated as concatenated."""
+    """Yield evenly spaced samples from all files, which are treated as one concatenated file."""
     if total <= _FEWEST * _SAMPLE:
         yield from (source for source in ranges if source.size)
         return

@@ -1,4 +1,4 @@
-"""The facts about files that planning needs: their system, ELF or PE facts, device code, and digests."""
+"""Reads the file facts that planning needs: the operating system, ELF or PE facts, device code, and digests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ONE_BUILD = "Put the artifacts of each system's build into a separate folder, a
 
 
 class PlatformSign(msgspec.Struct, frozen=True):
-    """A program or library in an artifact, and its system."""
+    """A program or library in an artifact, and the operating system that it is for."""
 
     entry: Entry
     platform: Platform
@@ -63,8 +63,8 @@ class PlatformSign(msgspec.Struct, frozen=True):
     def is_sure(self) -> bool:
         """Whether the whole tree must be for that system.
 
-        Windows finds DLLs next to programs, in ``bin`` folders. Elsewhere, DLLs and EXEs are data on any system, such
-        as the launchers that pip uses for console scripts.
+        Windows loads DLLs from the folders of programs, which are named ``bin``. In other folders, DLLs and EXEs can be
+        data on any system, such as the launchers that pip uses for console scripts.
         """
         return self.platform is Platform.LINUX or is_in_bin(self.entry.path)
 
@@ -74,19 +74,19 @@ class PlatformSign(msgspec.Struct, frozen=True):
 
 
 def is_in_bin(path: str) -> bool:
-    """Return whether a file is in or below a folder named ``bin``, in any case."""
+    """Return whether a file is in or below a folder named ``bin``, regardless of case."""
     return "bin" in PurePosixPath(path.lower()).parts[:-1]
 
 
 def is_windows_name(path: str) -> bool:
-    """Return whether a file is named like a Windows DLL or program."""
+    """Return whether a file has the name of a Windows DLL or program."""
     return PurePosixPath(path).suffix.lower() in _WINDOWS_SUFFIXES
 
 
 def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | None = None) -> Platform:
-    """Return the system of a tree. It must match ``given``, which decides if no file shows a system.
+    """Return the operating system of a tree. It must match ``given``, which also decides if no file shows the system.
 
-    Without either, it is Linux. Raises `InputError` for files for several systems, or for a system other than
+    The default is Linux. Raises `InputError` if the tree has files for several systems, or for a system other than
     ``given``.
     """
     found: dict[Platform, PlatformSign] = {}
@@ -110,19 +110,19 @@ def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | 
 
 
 def glance_platform(entries: Iterable[Entry], given: Platform | None = None) -> Platform:
-    """Return the system of a tree from the first program or library that shows it, without checking all files.
+    """Return the operating system of a tree from the first program or library that shows it.
 
-    This is for steps before the facts are read; then `decide_platform` decides. Raises `InputError` if a file can't be
-    read.
+    Use this function only in steps before the facts are read, because then `decide_platform` decides. Raises
+    `InputError` if a file can't be read.
     """
     sign = _first_sign(entries)
     return sign.platform if sign else given or Platform.LINUX
 
 
 def check_one_platform(folders: Mapping[Path, Iterable[Entry]]) -> None:
-    """Raise `InputError` if folders that are used together are for several systems, at a glance at each.
+    """Raise `InputError` if folders that are used together are for several systems, based on a quick look.
 
-    All other errors in them would be consequences of that.
+    All other errors in the folders would be consequences of the mixed systems.
     """
     found: dict[Platform, str] = {}
     for folder, entries in folders.items():
@@ -145,15 +145,15 @@ def _first_sign(entries: Iterable[Entry]) -> PlatformSign | None:
 
 def _mixed(root: str, found: Mapping[Platform, object]) -> InputError:
     listed = ", ".join(f"{found[platform]} is for {platform.label}" for platform in Platform)
-    return InputError(root, f"mixes two systems: {listed}", expected="artifacts for one", remedy=_ONE_BUILD)
+    return InputError(root, f"mixes two systems: {listed}", expected="artifacts for one system", remedy=_ONE_BUILD)
 
 
 _BIN: Final = re.compile(r"(?<![^/])(?!bin(?:/|$))(?i:bin)(?=/|$)")
-"""A path component that is ``bin`` in another case."""
+"""A path component that is ``bin`` in another case, such as ``Bin``."""
 
 
 def with_plain_bin(catalog: Catalog, given: Platform | None = None) -> Catalog:
-    """Return a catalog for Windows with all ``bin`` folders in lowercase; other catalogs are unchanged.
+    """Return a catalog for Windows with all ``bin`` folders in lowercase; return other catalogs unchanged.
 
     Recipes, packages, and linkers use the lowercase name. ``given`` is the system that the user specified. Raises
     `InputError` if a file can't be read.
@@ -187,17 +187,17 @@ class FileFacts(msgspec.Struct, frozen=True):
     elf: Elf | None = None
     pe: Pe | None = None
     bad_pe: PeError | None = None
-    """Why a file that is named or begins like a Windows DLL or program can't be read as one."""
+    """The reason why the file can't be read as a PE file, although its name or first bytes say that it is one."""
     begins_as_pe: bool = False
-    """Whether it begins like a Windows DLL or program."""
+    """Whether the file begins like a Windows DLL or program."""
     targets: tuple[str, ...] = ()
-    """The GPU targets of its device code."""
+    """The GPU targets of the file's device code."""
     is_script: bool = False
-    """Whether it is an executable that Linux can run by its first bytes, but not a 64-bit ELF file."""
+    """Whether the file is an executable that Linux can run based on its first bytes, but not a 64-bit ELF file."""
 
 
 def read_file_facts(entry: Entry) -> FileFacts | InputError:
-    """Return the facts about an entry, or the error if it can't be read or is a damaged ELF file."""
+    """Return the facts about an entry, or the error if the entry can't be read or is a damaged ELF file."""
     is_named = is_windows_name(entry.path) or is_library_name(entry.path)
     is_read = entry.source and (entry.source.size >= HEAD_SIZE or entry.mode & ANY_EXECUTE or is_named)
     if entry.source is None or not is_read:
@@ -238,7 +238,7 @@ def _targets(data: Data, name: str) -> tuple[str, ...]:
 
 
 def _read_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
-    # Unreadable device code is shipped unchanged, but the packages don't vouch for its targets.
+    # Unreadable device code is shipped unchanged, but the packages don't claim to support its targets.
     try:
         return tuple(str(target) for target in find())
     except InputError as e:
@@ -248,28 +248,31 @@ def _read_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
 
 _X86_64 = 62
 _CHUNK = 64
-"""Files per task. Most files are small, and a task for each would cost more than reading it."""
+"""The number of files per task.
+
+Most files are small, and a separate task for each would cost more than reading the file.
+"""
 
 
 class Facts(msgspec.Struct, frozen=True, dict=True):
-    """The facts about binaries by file, and SHA-256 digests of files that share their path with others."""
+    """The facts about binaries, and SHA-256 digests of files whose path occurs in several artifacts, keyed by file."""
 
     elves: dict[FileRange, Elf]
     digests: dict[FileRange, bytes]
     targets: dict[FileRange, tuple[str, ...]]
     """The GPU targets of each file with device code."""
     scripts: frozenset[FileRange] = frozenset()
-    """Executables that Linux can run by their first bytes, but that are not 64-bit ELF files."""
+    """Executables that Linux can run based on their first bytes, but that are not 64-bit ELF files."""
     platform: Platform = Platform.LINUX
-    """The system of the whole tree."""
+    """The operating system that the whole tree is for."""
     images: dict[FileRange, Pe] = {}
-    """The DLLs and programs of a tree for Windows."""
+    """The facts about each DLL and program of a tree for Windows."""
     foreign: tuple[str, ...] = ()
     """The paths of Windows DLLs and programs that ship as data: all on Linux, those for other machines on Windows."""
 
     @cached_property
     def machine(self) -> int:
-        """The ELF machine of most host files. It is also used for script stubs and for wheels without ELF files."""
+        """The ELF machine of most host files. Script stubs and wheels without ELF files also use it."""
         counts = Counter(elf.machine for elf in self.elves.values() if elf.kind is not ElfKind.CODE_OBJECT)
         return counts.most_common(1)[0][0] if counts else _X86_64
 
@@ -286,9 +289,10 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         return self.targets.get(entry.source, ()) if entry.source else ()
 
     def is_program(self, entry: Entry) -> bool:
-        """Return whether the kernel can run a file. Data that is only marked as executable is not a program.
+        """Return whether the kernel can run a file. Data that merely has the executable bit is not a program.
 
-        On Windows, nothing is: links become copies there, because a stub would not be smaller than most programs.
+        On Windows, the result is always `False`. Links become copies there, because most programs are not larger than a
+        stub.
         """
         if self.platform is Platform.WINDOWS:
             return False
@@ -297,12 +301,12 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None = None) -> Facts:
-    """Read the facts about every file of a catalog, from headers and loader tables only.
+    """Read the facts about every file of a catalog. Only headers and tables for the loader are read.
 
     ``platform`` is the system that the user specified.
 
     Raises `ProblemsError` with every file that can't be read, is a damaged ELF file, or is a DLL or program that a tree
-    for Windows can't contain. Raises `InputError` for a tree for several systems, or for a system other than
+    for Windows can't contain. Raises `InputError` if the tree has files for several systems, or for a system other than
     ``platform``.
     """
     files = [entry for entry in catalog.entries if entry.source]
@@ -341,7 +345,7 @@ def _signs(known: Sequence[_Known]) -> Iterator[PlatformSign]:
 
 
 def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
-    """Yield an error for each file in a place for DLLs and programs that Windows can't load or run."""
+    """Yield an error for each file that Windows can't load or run although its folder is for DLLs and programs."""
     for entry, facts in known:
         if not is_in_bin(entry.path):
             continue

@@ -1,4 +1,4 @@
-"""A complete run: from a folder of artifacts to a plan, and to distributions in ``DEST/dist``."""
+"""Runs a complete job: from a folder of artifacts to a plan, or to distributions in ``DEST/dist``."""
 
 from __future__ import annotations
 
@@ -51,10 +51,13 @@ class PlanJob(msgspec.Struct, frozen=True):
     more_dirs: tuple[Path, ...] = ()
     """Additional folders of artifacts."""
     repeats: Rebuild | None = None
-    """The build that is repeated, whose inputs must be the same."""
+    """The build to repeat, which must have the same inputs."""
 
     def source_date(self) -> SourceDate:
-        """Return the date of the repeated build, or the date from the environment. Raises whatever that raises."""
+        """Return the date of the build to repeat, or the date from the environment.
+
+        Raises whatever reading that date raises.
+        """
         if self.repeats:
             return SourceDate(self.repeats.manifest.source_date_epoch)
         return SourceDate.from_environment(os.environ)
@@ -68,13 +71,14 @@ class PlanJob(msgspec.Struct, frozen=True):
         source_date: SourceDate | None = None,
         kept: EntryStore | None = None,
     ) -> Iterator[tuple[Plan, BuildInputs]]:
-        """Yield the plan and its inputs; with a date, the inputs include all artifacts. Files can be read in the block.
+        """Yield the plan and its inputs. The files of the plan are readable only inside the block.
 
-        With a ``source_date``, all artifacts are read, and the wheels contain bills of materials. The ``kept`` store
-        saves reading unchanged artifacts.
+        With a ``source_date``, the inputs include all artifacts, which are therefore read completely, and the wheels
+        contain SBOMs. With the ``kept`` store, unchanged artifacts don't need to be read again.
 
-        ``jobs`` workers edit device code where workers other than those of ``executor`` do; 0 means one per core.
-        Raises whatever `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts`, and `make_plan` raise.
+        ``jobs`` is the number of workers for editing device code if the ``executor`` doesn't do that; 0 means one per
+        core. Raises whatever `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts`, and `make_plan`
+        raise.
         """
         check_options(self.options)
         recipe, recipe_sha256 = load_hashed_recipe(self.recipe)
@@ -97,12 +101,12 @@ class PlanJob(msgspec.Struct, frozen=True):
                 yield made, BuildInputs(used, self.recipe, recipe_sha256, self.options)
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
-        """Return the plan. The files in it may be gone."""
+        """Return the plan. Its files may no longer exist."""
         with open_workers() as executor, self.opened(executor, progress) as (plan, _):
             return plan
 
     def run_estimated(self, *, progress: Progress = SILENT) -> tuple[Plan, Estimate]:
-        """Return the plan and its estimated sizes. The files in it may be gone."""
+        """Return the plan and its estimated sizes. The files of the plan may no longer exist."""
         with open_workers() as executor, self.opened(executor, progress) as (plan, _):
             return plan, estimate(plan, executor)
 
@@ -114,20 +118,20 @@ class BuildJob(msgspec.Struct, frozen=True):
     dest_dir: Path
     level: int = WHEEL_LEVEL
     jobs: int = 0
-    """The number of workers; 0 for one per core."""
+    """The number of workers, or 0 for one per core."""
     cache: CachePlace | None = None
-    """Where packed members are kept for other builds; `None` keeps nothing."""
+    """The cache that keeps packed members for other builds; `None` disables caching."""
 
     def run(
         self, *, progress: Progress = SILENT, notice: Callable[[str], object] = lambda _: None
     ) -> tuple[Plan, BuildResult]:
-        """Write the distributions into ``dist`` below the destination, and remove what killed builds left there.
+        """Write the distributions to ``dist`` below the destination, and remove leftovers of killed builds there.
 
-        The manifest and its checksums are written last. Those of an earlier build are removed before anything is
-        written.
+        The manifest and its checksums are written last. The manifest and checksums of an earlier build are removed
+        before anything is written.
 
-        Raises `InputError` for an invalid level or number of workers, and whatever planning raises, before anything is
-        written. Raises `WorkError` if writing fails.
+        Before anything is written, raises `InputError` for an invalid level or number of workers, and whatever planning
+        raises. Raises `WorkError` if writing fails.
         """
         check_destination(self.dest_dir / "dist")
         check_manifest_place(self.dest_dir)
@@ -143,7 +147,10 @@ class BuildJob(msgspec.Struct, frozen=True):
         ):
             if others := older_versions(dist_dir, plan.version):
                 versions = ", ".join(others)
-                notice(f"{dist_dir}: holds packages of version {versions}, which stay beside those of {plan.version}")
+                notice(
+                    f"{dist_dir}: contains packages of version {versions}, "
+                    f"which stay next to the packages of {plan.version}"
+                )
             remove_manifest(self.dest_dir)
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             result = build(

@@ -1,4 +1,4 @@
-"""The manifest of a build, with its inputs and outputs, and byte-identical repetition of a build."""
+"""Records a build's inputs and outputs in a manifest, and checks that a repeated build is byte-identical."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class BuildInputs(msgspec.Struct, frozen=True):
     """The inputs of a build."""
 
     artifacts: tuple[tuple[ArtifactDigest, str], ...]
-    """The artifacts that were read, each with its folder or archive."""
+    """The artifacts that were read, each with the path of its folder or archive."""
     recipe: Path | None
-    """`None` for the built-in recipe."""
+    """The path of the recipe, or `None` for the built-in recipe."""
     recipe_sha256: str
     options: PlanOptions
 
@@ -59,9 +59,10 @@ def make_manifest(
     level: int,
     epoch: int,
 ) -> BuildManifest:
-    """Return the manifest for ``folder``, or for a store if that is `None`; ``built`` is in the order of the plan.
+    """Return the manifest that goes to ``folder``, or to a store if ``folder`` is `None`.
 
-    ``level`` is the libdeflate level, and ``epoch`` is the date of archive members.
+    ``built`` has the order of the plan, ``level`` is the libdeflate level, and ``epoch`` is the date of archive
+    members.
     """
     planned = [(wheel.folder, wheel.name.file_name) for wheel in plan.wheels]
     planned += [(sdist.folder, sdist_name(sdist.distribution, sdist.version)) for sdist in plan.sdists]
@@ -94,7 +95,10 @@ def used_tools() -> dict[str, str]:
 
 
 def _place(location: str, folder: Path | None) -> str:
-    """Return a location without anyone's home folder, so that a whole tree can move and be compared."""
+    """Return a location relative to ``folder``, so that the manifest stays valid when the whole tree moves.
+
+    Without a folder, return only the file name. In both cases, the location doesn't reveal anyone's home folder.
+    """
     path = Path(location)
     if folder is None:
         return path.name
@@ -105,20 +109,20 @@ _DAMAGED = "the manifest of a build"
 _SAY_WHERE = "Set their current location with --artifact-dir."
 _SAY_WHERE_IT_IS = "Set its current location with --artifact-dir."
 _MOST = 20
-"""Artifacts that are listed by name."""
+"""The maximum number of artifacts that a message lists."""
 _SAME_TOOLS = "Install the same versions, for example with 'uv pip install NAME==VERSION'."
 _REMEDIES = {
     "machine": "Build on a machine of that type.",
     "Python": "Install that version, for example with 'uv python install {version}', and run rocwheel with it.",
 }
-"""The remedies for tools that are not libraries; all others can be installed."""
+"""The remedies for tools that are not libraries. All other tools are libraries that users can install."""
 
 
 class Rebuild(msgspec.Struct, frozen=True):
     """A build to repeat."""
 
     source: Path
-    """The path of the manifest."""
+    """The path of the build's manifest."""
     manifest: BuildManifest
     options: PlanOptions
     level: int
@@ -126,19 +130,20 @@ class Rebuild(msgspec.Struct, frozen=True):
     def artifact_dirs(self) -> tuple[Path, ...]:
         """Return the folders of the artifacts.
 
-        Raises `InputError` if they were at a URL or are gone, or `ProblemsError` if several folders are gone.
+        Raises `InputError` if the artifacts came from a URL or their folder is gone, or `ProblemsError` if several
+        folders are.
         """
         places = [used.place for used in self.manifest.inputs]
         if urls := [place for place in places if is_url(place)]:
             raise InputError(self.source, f"was made from artifacts at {urls[0]}", remedy=_SAY_WHERE)
         if not places:
-            raise InputError(self.source, "names no artifacts", expected=_DAMAGED)
+            raise InputError(self.source, "doesn't list any artifacts", expected=_DAMAGED)
         folders = tuple(dict.fromkeys((self.source.parent / place).parent for place in places))
         problems = []
         for folder in (one for one in folders if not one.is_dir()):
             names = [one.name for one in self.manifest.inputs if (self.source.parent / one.place).parent == folder]
             found = f"was made from {count(len(names), 'artifact')} that can't be found: {first_of(names, _MOST)}"
-            expected = f"a folder {folder} with them"
+            expected = f"the folder {folder} with these artifacts"
             problems.append(InputError(self.source, found, expected=expected, remedy=_SAY_WHERE))
         raise_all(str(self.source), problems)
         return folders
@@ -149,7 +154,7 @@ class Rebuild(msgspec.Struct, frozen=True):
         return self.source.parent / place if place else None
 
     def check_inputs(self, digests: Mapping[str, ArtifactDigest], recipe_sha256: str) -> None:
-        """Raise `InputError` if an artifact or the recipe has changed, or `ProblemsError` for several."""
+        """Raise `InputError` if an artifact or the recipe has changed, or `ProblemsError` for several changes."""
         raise_all(str(self.source), list(self._input_problems(digests, recipe_sha256)))
 
     def _input_problems(self, digests: Mapping[str, ArtifactDigest], recipe_sha256: str) -> Iterator[InputError]:
@@ -161,14 +166,14 @@ class Rebuild(msgspec.Struct, frozen=True):
             elif (found := digests[name].sha256) != used.sha256:
                 yield InputError(name, f"is a different artifact, with the SHA-256 {found}", expected=used.sha256)
         for name in sorted(digests.keys() - before.keys()):
-            yield InputError(name, "was not part of that build", expected="only its artifacts")
+            yield InputError(name, "was not an input of that build", expected="only the inputs of that build")
         recipe = self.manifest.recipe
         if recipe_sha256 != recipe.sha256:
             found = f"is a different recipe, with the SHA-256 {recipe_sha256}"
             yield InputError(recipe.name, found, expected=recipe.sha256)
 
     def check_outputs(self, outputs: tuple[ManifestOutput, ...]) -> None:
-        """Raise `WorkError` if an output has changed, or `ProblemsError` for several."""
+        """Raise `WorkError` if an output has changed, or `ProblemsError` for several changes."""
         raise_all(str(self.source), list(self._output_problems({one.path: one for one in outputs})))
 
     def _output_problems(self, made: Mapping[str, ManifestOutput]) -> Iterator[WorkError]:
@@ -183,10 +188,11 @@ class Rebuild(msgspec.Struct, frozen=True):
 
 
 def read_rebuild(path: Path) -> Rebuild:
-    """Read the manifest of a build to repeat, and compare this rocwheel with the one that made the build.
+    """Read the manifest of a build to repeat, and compare the current tools with the tools of that build.
 
-    ``path`` is as in `find_manifest`. Raises whatever `read_manifest` raises, and `InputError` for another version of
-    rocwheel or of a library that affects the bytes, and for unreadable options, or `ProblemsError` for several.
+    ``path`` is as in `find_manifest`. Raises whatever `read_manifest` raises. Also raises `InputError`, or
+    `ProblemsError` for several errors, for another version of rocwheel or of a library that affects the bytes, and for
+    unreadable options.
     """
     path = find_manifest(path)
     manifest = read_manifest(path)
@@ -204,14 +210,14 @@ def read_rebuild(path: Path) -> Rebuild:
 
 def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
     if manifest.rocwheel != rocwheel.__version__:
-        found, expected = f"is version {rocwheel.__version__}", f"{manifest.rocwheel}, which built it"
+        found, expected = f"is version {rocwheel.__version__}", f"{manifest.rocwheel}, the version of that build"
         yield InputError("rocwheel", found, expected=expected, remedy="Install that version.")
-        return  # other versions may need other libraries
+        return  # another version of rocwheel may need other versions of libraries
     here = used_tools()
     for name, version in manifest.tools.items():
         if _shown(name, here.get(name, "none")) != _shown(name, version):
             remedy = _REMEDIES.get(name, _SAME_TOOLS).format(version=_shown(name, version))
-            yield InputError(name, f"is {here.get(name, 'none')}", expected=version, remedy=remedy)
+            yield InputError(name, f"is {here.get(name, 'not installed')}", expected=version, remedy=remedy)
     samples = codec_samples()
     for name, sample in manifest.codecs.items():
         if samples.get(name) != sample:
@@ -220,5 +226,5 @@ def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
 
 
 def _shown(name: str, version: str) -> str:
-    """Return the part of a version that affects the bytes: for Python, the first two numbers."""
+    """Return the part of a version that affects the bytes. For Python, that is the first two numbers."""
     return ".".join(version.split(".")[:2]) if name == "Python" else version

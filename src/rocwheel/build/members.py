@@ -1,4 +1,4 @@
-"""The members of a planned wheel: their order and contents, with edits that are applied as files are read."""
+"""Produces the members of a planned wheel in order. Edits are applied as files are read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _ARCHIVE = ".kpack"
 
 
 def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
-    """Return the content of a member; ``mtime`` dates the members of a tar, and ``executor`` compresses device code.
+    """Return the content of a member. ``mtime`` is for the entries of a tar, and ``executor`` compresses device code.
 
     Raises `InputError` if a file can't be read or edited.
     """
@@ -83,7 +83,10 @@ def member_content(member: Member, *, mtime: int, executor: Executor | None = No
 
 
 def is_compressed(member: Member) -> bool:
-    """Return whether a member is an archive of compressed code objects; deflating its table saves little."""
+    """Return whether a member is an archive of compressed code objects.
+
+    Deflating such an archive saves little space.
+    """
     if not isinstance(member, FileMember) or not member.path.endswith(_ARCHIVE):
         return False
     with member.source.view() as data:
@@ -91,7 +94,7 @@ def is_compressed(member: Member) -> bool:
 
 
 def edited_content(member: FileMember) -> EditedContent | None:
-    """Return a file with an edit that is planned on demand, or `None` for an unchanged file."""
+    """Return content that plans the edit of a file on demand, or `None` if the file is not edited."""
     if (member.run_path is None and member.compress_for is None) or is_compressed(member):
         return None
     edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, DEVICE_CODE_LEVEL))
@@ -101,7 +104,7 @@ def edited_content(member: FileMember) -> EditedContent | None:
 
 @cache
 def _edit_identity() -> bytes:
-    """Return a value that differs if the same edit may give other bytes: per version of its code and codecs."""
+    """Return a value that changes with the editing code and the codecs, because edits may then produce other bytes."""
     root = Path(rocwheel.__file__).parent
     places = (root / "binary", root / "device", root / "core", Path(__file__))
     return b"".join([codec_identity(), *map(source_hash, places)])
@@ -116,7 +119,7 @@ def _file_content(member: FileMember, executor: Executor | None = None) -> Conte
 
 
 def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> FilePatch | None:
-    """Return all changes of a file as one patch, or `None` if the file needs no changes."""
+    """Return all changes to a file as one patch, or `None` if the file needs no changes."""
     name = f"{member.artifact}: {member.origin}"
     device = None
     if member.compress_for is not None:
@@ -124,13 +127,14 @@ def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> Fi
         try:
             device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
         except SignedFileError:
-            return None  # `warn_of_signed_code` has warned about it, and files with certificates have no run path
+            # `warn_of_signed_code` has already warned about these files. Files with certificates have no run path.
+            return None
     if member.run_path is None:
         return device
     if device is None:
         run_path = plan_runpath(data, member.run_path.value, member.run_path.tag, name=name)
         return None if run_path.is_identity else run_path
-    # Trimming moves what a run path is written to, and nothing else does.
+    # Only trimming moves the bytes that a new run path is written to.
     changed = patched_view(data, device) if member.trim else data
     return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
 
@@ -144,9 +148,9 @@ class PlacedMember(msgspec.Struct, frozen=True):
 
 
 def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
-    """Return all members of a wheel except its metadata, in order: largest first, license texts last.
+    """Return all members of a wheel except its metadata: largest first, license texts last.
 
-    The small members at the end keep all workers busy to the last moment.
+    The small members at the end keep all workers busy until the wheel is done.
     """
     placed = []
     for member in sorted(wheel.members, key=lambda member: (-planned_size([member]), member.path)):
@@ -160,10 +164,10 @@ def wheel_members(wheel: PlannedWheel) -> list[PlacedMember]:
 def add_member(
     target: OpenWheel, placed: PlacedMember, *, mtime: int, executor: Executor, is_cached: bool = False
 ) -> None:
-    """Add a member to a wheel; ``mtime`` dates the members of a tar, and ``executor`` compresses device code.
+    """Add a member to a wheel. ``mtime`` is for the entries of a tar, and ``executor`` compresses device code.
 
-    If a cache may have the member, its edit is planned only if the cache doesn't. Raises `InputError` if a file can't
-    be read or edited.
+    With ``is_cached``, the member's edit is planned only if the cache lacks the member. Raises `InputError` if a file
+    can't be read or edited.
     """
     member = placed.member
     if is_cached and isinstance(member, FileMember) and (edited := edited_content(member)):
@@ -178,17 +182,17 @@ def add_member(
 
 
 def stream_format(member: Member) -> StreamFormat | None:
-    """Return the format of a member's compressed stream, or `None` if the member is a plain file."""
+    """Return the format of the compressed stream that a member consists of, or `None` if the member is a plain file."""
     return member.compression if isinstance(member, TarMember) and member.compression != "none" else None
 
 
 def planned_size(members: Sequence[Member]) -> int:
-    """Return the total source size of members in bytes, before edits."""
+    """Return the total size of the members' source files in bytes, before edits."""
     return sum(file.source.size for member in members for file in member_files(member))
 
 
 def wheel_metadata(wheel: PlannedWheel) -> dict[str, bytes]:
-    """Return the files of ``.dist-info`` by name, except license texts and RECORD."""
+    """Return the files of the ``.dist-info`` folder, keyed by name, except license texts and RECORD."""
     texts = {DECLARATION_NAME: wheel.declaration, **wheel.info_texts}
     return metadata_files(
         wheel.metadata,

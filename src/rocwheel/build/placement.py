@@ -1,4 +1,4 @@
-"""Decides which files a package takes from the merged prefixes and where it puts them, without symlinks."""
+"""Decides which files a package takes from the merged prefixes and where the package puts them, without symlinks."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ GENERIC = "generic"
 
 
 class PathConflictError(InputError):
-    """Two artifacts, or one, have different content for one path of the prefix."""
+    """A path of the prefix has different content in two artifacts, or twice in one artifact."""
 
     def __init__(self, path: str, first: str, second: str) -> None:
         found = f"differs between the artifacts {first} and {second}"
-        remedy = "Remove one, or say in the recipe which wins ([[prefer]] with pattern, artifact and reason)."
+        remedy = "Remove one of the files, or add a [[prefer]] row (pattern, artifact, reason) to the recipe."
         if first == second:
-            found = f"is in the artifact {first} more than once, with different content, below bin in different cases"
-            remedy = "Remove one: for Windows they are one file."
+            found = f"occurs more than once in the artifact {first}, below bin folders whose names differ only in case"
+            remedy = "Remove all but one of the files, because on Windows they have the same path."
         super().__init__(path, found, remedy=remedy)
 
 
 def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped, ...]]:
-    """Return a catalog without the entries that the recipe always leaves out, and these entries, sorted."""
+    """Return a catalog without the entries that the recipe always leaves out, and the sorted list of these entries."""
     if not recipe.leave_out:
         return catalog, ()
     patterns = PathPatterns(recipe.leave_out)
@@ -60,9 +60,9 @@ def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped,
 
 
 def leave_out_targets(catalog: Catalog, processors: Collection[str]) -> tuple[Catalog, tuple[Dropped, ...]]:
-    """Return a catalog without artifacts for other GPUs than these processors, and a row for each of them.
+    """Return a catalog without artifacts for GPUs other than ``processors``, and a row for each removed artifact.
 
-    An artifact that serves one of the processors stays, whatever else it serves.
+    An artifact stays if at least one of the processors can use it.
     """
     others = [name for name in catalog.artifacts if name.target != GENERIC and not _serves(name.target, processors)]
     left = frozenset(others)
@@ -78,9 +78,9 @@ def _serves(target: str, processors: Collection[str]) -> bool:
 
 
 def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> PrefixEntries:
-    """Merge entries, sorted by path, into one prefix; equal claims on a path count once.
+    """Merge entries, sorted by path, into one prefix. Artifacts may share a path if their content for it is equal.
 
-    Raises `ProblemsError` with every path on which artifacts differ and no ``prefer`` row decides.
+    Raises `ProblemsError` with every path whose content differs between artifacts, unless a ``prefer`` row decides.
     """
     rules = [(PathPatterns((row.pattern,)), row.artifact) for row in prefer]
     tree: PrefixEntries = {}
@@ -144,10 +144,10 @@ _GENERIC = "generic"
 
 
 class Prefixes(msgspec.Struct, frozen=True):
-    """Merged prefixes by variant.
+    """Merged prefixes, keyed by variant.
 
-    The empty variant serves every GPU. In a neutral layout, the others are GPU targets, each with only its own files.
-    In a per-family layout, they are target families, each with its own files on top of those that serve every GPU.
+    The empty variant serves every GPU. In a neutral layout, the other variants are GPU targets, each with only its own
+    files. In a per-family layout, they are target families, each with its own files and the files that serve every GPU.
     """
 
     layout: Layout
@@ -160,21 +160,24 @@ class Prefixes(msgspec.Struct, frozen=True):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The families of a per-family layout; empty in a neutral one."""
+        """The families of a per-family layout; empty in a neutral layout."""
         return self.variants if self.layout == "per-family" else ()
 
 
 def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
     """Merge the artifacts of a catalog.
 
-    XNACK variants of a target share the prefix of their processor, and gfx1250-strict shares that of gfx1250. Raises
-    `ProblemsError` with every path on which artifacts differ, and `InputError` if the recipe requires a per-family
-    layout but there are no families.
+    XNACK variants of a target share the prefix of their processor, and gfx1250-strict shares the prefix of gfx1250.
+    Raises `ProblemsError` with every path on which artifacts differ, and `InputError` if the recipe requires a
+    per-family layout but there are no families.
     """
     layout = recipe.layout or _layout_of(catalog)
     if layout == "per-family" and all(name.target == _GENERIC for name in catalog.artifacts):
-        found, expected = "has no artifacts of a target family", "some: the recipe's layout is per-family"
-        raise InputError(catalog.root, found, expected=expected, remedy="Take the layout out of the recipe.")
+        found, expected = (
+            "has no artifacts for a target family",
+            "such artifacts, because the recipe's layout is per-family",
+        )
+        raise InputError(catalog.root, found, expected=expected, remedy="Remove the layout from the recipe.")
     parts: dict[str, list[Entry]] = {"": []}
     for entry in catalog.entries:
         target = entry.artifact.base_target
@@ -190,7 +193,7 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
 
 
 def canonical_order(targets: Iterable[str]) -> tuple[str, ...]:
-    """Sort GPU targets in the catalog's order; families and unknown targets come last, by name."""
+    """Return GPU targets in the catalog's order. Families and unknown targets come last, sorted by name."""
     names = set(targets)
     known = {name for name in names if is_target(name)}
     return (*expand_families(known, source="artifacts"), *sorted(names - known))
@@ -206,27 +209,27 @@ def _layout_of(catalog: Catalog) -> Layout:
 
 
 class PlacedStub(msgspec.Struct, frozen=True):
-    """A stub in place of a symlink to an executable; ``target`` is relative to the stub's folder."""
+    """A stub that replaces a symlink to an executable. ``target`` is relative to the stub's folder."""
 
     target: str
     machine: int
     artifact: str
-    """The artifact with the symlink."""
+    """The artifact that contains the symlink."""
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """What a package ships, by path in its platform module."""
+    """The contents of a package, keyed by path in its platform module."""
 
     files: dict[str, Entry]
-    """Files of artifacts, never links to them."""
+    """Files of artifacts, but never symlinks."""
     stubs: dict[str, PlacedStub]
     other_names: dict[str, str]
-    """Other names of shipped libraries: from the path in the artifacts' prefix to that of the shipped file."""
+    """Other names of shipped libraries. Each path in the artifacts' prefix maps to the path of the shipped file."""
     dropped: tuple[Dropped, ...]
 
     @property
     def paths(self) -> dict[str, None]:
-        """All paths at which something is shipped."""
+        """The paths of all shipped files and stubs."""
         return dict.fromkeys((*self.files, *self.stubs))
 
 
@@ -235,16 +238,16 @@ def place_runtime(
 ) -> Placement:
     """Place the selected entries of a package.
 
-    Symlinks are followed in ``prefix``. ``elsewhere`` maps the paths that required packages ship to their paths
-    relative to this package's platform module.
+    Symlinks are followed in ``prefix``. ``elsewhere`` maps paths in required packages to the same paths relative to
+    this package's platform module.
 
-    Raises `ProblemsError` with every pair of different files for one path.
+    Raises `ProblemsError` with every pair of different files that have the same path.
     """
     placer = _Placer(selected, prefix, facts, elsewhere)
     for entry in selected.values():
         placer.place(entry)
     if placer.problems:
-        subject = "places of shared libraries"
+        subject = "paths of shared libraries"
         raise ProblemsError(subject, placer.problems)
     return Placement(placer.files, placer.stubs, placer.other_names, tuple(sorted(placer.dropped)))
 
@@ -279,7 +282,7 @@ class _Placer:
             self.problems.append(PathConflictError(place, one, other))
 
     def _library_place(self, entry: Entry) -> str | None:
-        """Return where a shared library goes: its SONAME, unless another file in its folder has a better claim.
+        """Return the path for a shared library: its SONAME, unless another file has a better claim to that name.
 
         A library for a single GPU target stays next to the library that it replaces.
         """
@@ -310,7 +313,7 @@ class _Placer:
             if link.path != place:
                 self.other_names[link.path] = place
         elif target.path in self._elsewhere:
-            self._drop(link, f"{target.path} is in a package that this one requires")
+            self._drop(link, f"{target.path} is in a package that this package requires")
         elif posixpath.basename(link.path) == soname:
             self._put(link.path, target)
         else:
@@ -319,7 +322,7 @@ class _Placer:
     def _place_stub(self, link: Entry, target: Entry, elf: Elf | None) -> None:
         place = target.path if target.path in self._selected else self._elsewhere.get(target.path)
         if place is None:
-            self._drop(link, f"{target.path} is in no package that this one requires")
+            self._drop(link, f"{target.path} is not in any package that this package requires")
             return
         relative = posixpath.relpath(place, posixpath.dirname(link.path))
         machine = self._facts.machine if elf is None else elf.machine

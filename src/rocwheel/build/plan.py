@@ -1,4 +1,4 @@
-"""The plan of a build: plain values that describe every distribution and the origin of each of its bytes."""
+"""The plan of a build: plain values that describe every distribution and the source of each of its bytes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class FileMember(msgspec.Struct, frozen=True, tag="file"):
     compress_for: str | None = None
     """The oldest ROCm release that must read the file's compressed offload bundles; `None` leaves bundles unchanged."""
     trim: bool = False
-    """Whether the freed space is removed from shared libraries."""
+    """Whether the freed space of shared libraries is removed."""
 
 
 class StubMember(msgspec.Struct, frozen=True, tag="stub"):
-    """An executable of about a kilobyte that runs ``target``, a path relative to its own folder."""
+    """An executable of about 1 KB that runs ``target``, which is a path relative to the executable's folder."""
 
     path: str
     target: str
@@ -44,15 +44,18 @@ class StubMember(msgspec.Struct, frozen=True, tag="stub"):
 
 
 class RelayMember(msgspec.Struct, frozen=True, tag="relay"):
-    """A Windows program of 5 KB that starts ``target``, a path relative to its folder, in place of a copy of it."""
+    """A 5 KB Windows program that starts ``target``, a path relative to its folder.
+
+    It replaces a copy of that program.
+    """
 
     path: str
     target: str
     artifact: str
     replaced: int
-    """The size of the copy in bytes."""
+    """The size of the replaced copy in bytes."""
     arguments: tuple[str, ...] = ()
-    """The arguments that the target receives before all others."""
+    """The arguments that the target receives before all other arguments."""
 
 
 class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
@@ -63,7 +66,10 @@ class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
     machine: int
     artifact: str
     tag: RunpathTag
-    """The kind of its run path, which is its own folder, so that no other library can replace the real one."""
+    """The kind of the run path.
+
+    It leads only to the library's own folder, so that no other library can replace ``soname``.
+    """
 
 
 class TextMember(msgspec.Struct, frozen=True, tag="text"):
@@ -83,20 +89,20 @@ class TarEntry(msgspec.Struct, frozen=True):
 
 
 class TarMember(msgspec.Struct, frozen=True, tag="tar"):
-    """The devel tar, which is written as a stream into the wheel."""
+    """The devel tar, which is streamed into the wheel."""
 
     path: str
     compression: Literal["none", "xz", "zst"]
     entries: tuple[TarEntry, ...]
     links: tuple[str, ...] = ()
-    """Paths of the expanded tree that are links to or copies of files elsewhere, and not members of the tar."""
+    """Paths in the expanded tree that are links to or copies of files elsewhere, and are not members of the tar."""
 
 
 Member = FileMember | StubMember | RelayMember | ForwardingMember | TextMember | TarMember
 
 
 def member_files(member: Member) -> Iterator[FileMember]:
-    """Yield the artifact files whose bytes a member contains: itself, or those in a tar."""
+    """Yield the artifact files whose bytes a member contains: the member itself, or the files in a tar."""
     if isinstance(member, FileMember):
         yield member
     elif isinstance(member, TarMember):
@@ -104,38 +110,38 @@ def member_files(member: Member) -> Iterator[FileMember]:
 
 
 def member_paths(member: Member) -> Iterator[str]:
-    """Yield the paths of a member and of the contents of a tar, relative to site-packages."""
+    """Yield the installed path of a member, and of each file in a tar, relative to site-packages."""
     yield member.path
     if isinstance(member, TarMember):
         yield from (entry.path for entry in member.entries)
 
 
 class PlannedComponent(msgspec.Struct, frozen=True):
-    """A part of the SDK with its own license that a wheel contains files of."""
+    """A part of the SDK with its own license. The wheel contains at least one file from it."""
 
     artifact: str
-    """Such as ``blas``."""
+    """The name of the artifact, such as ``blas``."""
     project: str
-    """Its folder in the SDK sources, such as ``math-libs/BLAS/rocBLAS``; empty if unknown."""
+    """The component's folder in the SDK sources, such as ``math-libs/BLAS/rocBLAS``; empty if unknown."""
     license: str | None = None
-    """Its SPDX expression; `None` if the recipe doesn't set one."""
+    """The component's SPDX expression, or `None` if the recipe doesn't set one."""
     license_files: tuple[str, ...] = ()
-    """Its license texts, relative to ``.dist-info/licenses``."""
+    """The paths of the component's license texts, relative to ``.dist-info/licenses``."""
     artifacts: tuple[str, ...] = ()
-    """The full names of the artifacts of its files, such as ``blas_lib_generic``."""
+    """The full names of the artifacts that contain the component's files, such as ``blas_lib_generic``."""
     version: str = ""
-    """The version of its sources, such as a commit; empty if unknown."""
+    """The version of the component's sources, such as a commit; empty if unknown."""
     upstream: tuple[str, ...] = ()
-    """Package URLs of its sources: a repository at a commit, or Debian packages."""
+    """Package URLs of the component's sources: a repository at a commit, or Debian packages."""
 
     @property
     def name(self) -> str:
-        """Its common name, such as ``rocBLAS``."""
+        """The component's common name, such as ``rocBLAS``."""
         return self.project.rpartition("/")[2] or self.artifact
 
 
 class PlannedWheel(msgspec.Struct, frozen=True):
-    """A wheel. ``folder`` is where it goes below the dist folder; empty for the dist folder itself."""
+    """A wheel. ``folder`` is its location below the dist folder; empty for the dist folder itself."""
 
     package: str
     name: WheelName
@@ -145,21 +151,21 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     """License texts, with paths relative to ``.dist-info/licenses``."""
     console_scripts: dict[str, str] = {}
     targets: tuple[str, ...] = ()
-    """The GPU targets of the code in its files."""
+    """The GPU targets that the wheel's files have code for."""
     declaration: str = ""
-    """The text of ``.dist-info/rocm_targets.json``: these targets, and how the packages fit together."""
+    """The text of ``.dist-info/rocm_targets.json``: the targets, and how the packages fit together."""
     info_texts: dict[str, str] = {}
-    """Additional texts in ``.dist-info`` by name, such as ``variant.json`` of a wheel variant (a draft)."""
+    """Additional texts in ``.dist-info``, keyed by name, such as ``variant.json`` in a wheel variant (a draft)."""
     is_purelib: bool = False
     components: tuple[PlannedComponent, ...] = ()
-    """The components of its files, except those that rocwheel creates."""
+    """The components that the wheel's files belong to, without files that rocwheel creates."""
     floor_reason: str = ""
-    """The file and symbol version that require the platform tag."""
+    """The file and symbol version that determine the wheel's platform tag."""
     folder: str = ""
 
 
 class PlannedSdist(msgspec.Struct, frozen=True):
-    """A source distribution of generated text files, by their paths below its top folder."""
+    """A source distribution that consists of generated text files, keyed by their paths below its top folder."""
 
     distribution: str
     version: str
@@ -169,7 +175,7 @@ class PlannedSdist(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, order=True):
-    """An entry of an artifact that no distribution takes, and why."""
+    """An entry of an artifact that is not in any distribution, and the reason."""
 
     path: str
     artifact: str
@@ -177,7 +183,7 @@ class Dropped(msgspec.Struct, frozen=True, order=True):
 
 
 class PlanWarning(msgspec.Struct, frozen=True):
-    """Something that is probably wrong with distributions, although they can be built."""
+    """A probable mistake that doesn't prevent the build."""
 
     kind: Literal[
         "missing-library",
@@ -205,7 +211,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a build will create."""
+    """The distributions that a build will create."""
 
     version: str
     layout: Layout
@@ -214,7 +220,7 @@ class Plan(msgspec.Struct, frozen=True):
     sdists: tuple[PlannedSdist, ...]
     dropped: tuple[Dropped, ...] = ()
     gaps: tuple[str, ...] = ()
-    """Targets for which a package has code, but a package that it depends on doesn't."""
+    """Targets that a package has code for, although a package that it depends on has no code for them."""
     warnings: tuple[PlanWarning, ...] = ()
     platform: Platform = Platform.LINUX
     """The system that the packages are for."""

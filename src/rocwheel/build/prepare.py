@@ -1,7 +1,7 @@
-"""Changes artifacts before a build is planned: splits device code off, retargets it, and compresses archives.
+"""Changes artifacts before a build is planned: splits off device code, retargets it, and compresses archives.
 
-Splitting into archives produces the same files as TheRock's splitter, so planning treats both alike. Whole libraries
-per target need no runtime support: the packages' own Python code chooses which one is loaded.
+Splitting into archives produces the same files as TheRock's splitter, so planning treats both the same way. Whole
+libraries per target need no runtime support, because the packages' own Python code chooses the library to load.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ if TYPE_CHECKING:
 
 
 class PreparedCatalog(msgspec.Struct, frozen=True):
-    """The catalog to plan with, and warnings about how it was made."""
+    """The catalog to plan with, and warnings from its preparation."""
 
     catalog: Catalog
     warnings: tuple[PlanWarning, ...] = ()
 
     def then(self, later: PreparedCatalog) -> PreparedCatalog:
-        """Return ``later``, which was made from this catalog, with the warnings of both."""
+        """Return ``later``, which was prepared from this catalog, with the warnings of both."""
         return PreparedCatalog(later.catalog, self.warnings + later.warnings)
 
 
@@ -73,11 +73,11 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
 def prepared_catalog(
     catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
 ) -> Iterator[PreparedCatalog]:
-    """Yield the catalog to plan with: the same one unless ``options`` request other device code.
+    """Yield the catalog to plan with. It is the same catalog unless ``options`` request other device code.
 
-    New files are in the folder for temporary files and are removed with the block; the next run removes what a killed
-    run left. Raises whatever `split_catalog`, `overlay_catalog`, `retarget_catalog`, and `compress_archives` raise, and
-    `WorkError` if writing fails.
+    New files are in the folder for temporary files, and are removed when the block ends. If the build is killed, the
+    next build removes them. Raises whatever `split_catalog`, `overlay_catalog`, `retarget_catalog`, and
+    `compress_archives` raise, and `WorkError` if writing fails.
     """
     if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
         yield PreparedCatalog(catalog)
@@ -87,12 +87,12 @@ def prepared_catalog(
         try:
             prepared = _prepare(catalog, recipe, options, folder, workers)
         except OSError as e:
-            raise no_room(catalog.root, "the device code that is made of it", e) from e
+            raise no_room(catalog.root, "the prepared device code", e) from e
         yield prepared
 
 
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Split into archives first, which have room for more code objects; libraries per target come last."""
+    """Prepare the catalog: first split into archives, which can hold more code objects; last, split libraries."""
     prepared = PreparedCatalog(catalog)
     if options.split_device == "kpack":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
@@ -116,11 +116,11 @@ def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Pat
 def split_catalog(
     catalog: Catalog, recipe: Recipe, choice: SplitChoice, folder: Path, workers: Workers
 ) -> PreparedCatalog:
-    """Split the files that go to packages with device packages, and write the results below ``folder``.
+    """Split the files in packages that have device packages, and write the results below ``folder``.
 
     Other files, such as those of the core package, keep their code, because no device package covers them. Raises
-    `InputError` for a catalog with target families and like `plan_split`, `ProblemsError` for several problems, and
-    `OSError` if writing fails.
+    `InputError` for a catalog with target families and for the same reasons as `plan_split`, `ProblemsError` for
+    several problems, and `OSError` if writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
     plan = plan_split(named, choice, subject=catalog.root)
@@ -172,12 +172,12 @@ def _split_entries(
 
 
 def overlay_catalog(catalog: Catalog, recipe: Recipe, how: Writing, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Split the libraries that go to packages with device packages into libraries per target below ``folder``.
+    """Split libraries in packages that have device packages into libraries per target, and write them below ``folder``.
 
-    A library stays whole unless a file of the catalog needs it by its SONAME or the recipe makes it public: only then
-    can another one be chosen at load time. ``how.common`` may be empty for the default. Raises `InputError` for a
-    catalog with target families and like `plan_overlays`, `ProblemsError` for several problems, and `OSError` if
-    writing fails.
+    A library stays whole unless a file of the catalog needs it by its SONAME or the recipe makes it public. Only then
+    can another library be chosen at load time. If ``how.common`` is empty, the default applies. Raises `InputError` for
+    a catalog with target families and for the same reasons as `plan_overlays`, `ProblemsError` for several problems,
+    and `OSError` if writing fails.
     """
     taken, files, named = _taken_files(catalog, recipe)
     facts = read_facts(catalog, workers.executor)
@@ -233,17 +233,18 @@ _OPTION = "--split-device"
 
 
 def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[str, Entry], list[NamedFile]]:
-    """Return the files for all GPUs in packages that device packages cover, and the first file at each path.
+    """Return the entries and the named files of packages that device packages cover, and the first entry at each path.
 
-    Raises `InputError` for a catalog with target families, because their files for all GPUs differ.
+    Only artifacts for all GPUs are included. Raises `InputError` for a catalog with target families, because each
+    family may have different files for all GPUs.
     """
     families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
     if families:
         raise InputError(
             _OPTION,
             f"{catalog.root} has artifacts for families, such as {families[0]}",
-            expected="artifacts for all GPUs, and for single targets",
-            remedy="Unite those of the families first: rocwheel artifacts merge.",
+            expected="artifacts for all GPUs or for single targets",
+            remedy="First merge the artifacts of the families with rocwheel artifacts merge.",
         )
     overlaid = {package.overlay for package in recipe.packages.values() if package.overlay}
     takes = [take for key in sorted(overlaid) for take in recipe.packages[key].take]
@@ -258,7 +259,7 @@ def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[st
 
 
 def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """Return the first of the sorted ``entries`` at each path."""
+    """Return the first entry at each path. The ``entries`` are sorted."""
     found: dict[str, Entry] = {}
     for entry in entries:
         found.setdefault(entry.path, entry)
@@ -266,16 +267,16 @@ def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
 
 
 def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
-    """Return the catalog with ``new`` entries in place of those in ``taken`` whose paths are ``changed``.
+    """Return the catalog with ``new`` entries instead of the entries in ``taken`` whose paths are in ``changed``.
 
-    Also removes equal copies in other artifacts. Different files at the same paths stay, and planning reports them.
+    Equal copies in other artifacts are also removed. Different files at the same paths stay, and planning reports them.
     """
     files = _by_path(taken)
     entries = [entry for entry in taken if entry.path in changed]
     gone = {entry for entry in entries if entry == files[entry.path] or _are_equal(entry, files[entry.path])}
     kept = (entry for entry in catalog.entries if entry not in gone)
     manifest = catalog.manifest
-    if manifest:  # as for an SDK that TheRock's splitter has split
+    if manifest:  # the same flag as in an SDK that TheRock's splitter has split
         manifest = msgspec.structs.replace(manifest, flags={**manifest.flags, SPLIT_FLAG: True})
     return catalog_of(catalog, (*kept, *new), manifest)
 
@@ -286,14 +287,17 @@ def _are_equal(one: Entry, other: Entry) -> bool:
 
 
 def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
-    """Return a catalog with a warning for each file that keeps its device code, given by path with the reason."""
-    found, remedy = "keeps its device code for all GPUs: ", "Nothing needs to be done."
+    """Return a catalog with a warning for each file that keeps its device code.
+
+    ``remarks`` has the reasons, keyed by path.
+    """
+    found, remedy = "keeps its device code for all GPUs: ", "You don't need to do anything."
     warnings = (PlanWarning("device-code-stays", path, found + why, remedy) for path, why in remarks.items())
     return PreparedCatalog(catalog, tuple(warnings))
 
 
 def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | None) -> Catalog:
-    """Return the catalog of all ``entries``, including the artifacts of ``old`` without entries."""
+    """Return the catalog of all ``entries``. It keeps the artifacts of ``old`` that have no entries."""
     ordered = sorted(entries, key=lambda entry: (entry.path, entry.artifact))
     names = {*old.artifacts, *(entry.artifact for entry in ordered)}
     return Catalog(old.root, tuple(sorted(names)), tuple(ordered), manifest)
@@ -305,10 +309,10 @@ _Made = tuple[Entry, PlanWarning | None]
 
 
 def compress_archives(catalog: Catalog, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Return the catalog with compressed archives, written below ``folder``, in place of plain ones.
+    """Return the catalog with compressed archives instead of plain ones. The archives are written below ``folder``.
 
     Archives with compressed code objects stay unchanged. A warning lists archives that lost code objects without a key.
-    Raises, for all archives together, `KpackError` for damaged ones, and `OSError` if writing fails.
+    After all archives were read, raises `KpackError` for damaged archives and `OSError` if writing fails.
     """
     places = [place for place, entry in enumerate(catalog.entries) if _is_archive(entry)]
     sizes = sum(entry.source.size for place in places if (entry := catalog.entries[place]).source)
@@ -341,17 +345,17 @@ def _compressed(catalog: Catalog, place: int, *, folder: Path, workers: Workers)
                 recompress_archive(data, archive, file, _STORING, workers.executor)
             entry = msgspec.structs.replace(entry, source=FileRange.whole(path))
             if remark := unnamed_remark(archive):
-                warning = PlanWarning("unnamed-code", archive.name, remark, "Nothing needs to be done.")
+                warning = PlanWarning("unnamed-code", archive.name, remark, "You don't need to do anything.")
     workers.progress.advance(len(data))
     return entry, warning
 
 
 def retarget_catalog(catalog: Catalog, order: RetargetOrder, folder: Path) -> PreparedCatalog:
-    """Offer the code of all artifacts to more GPUs; new files are below ``folder``.
+    """Offer the code in all artifacts to more GPUs. New files are below ``folder``.
 
-    A copy for another GPU goes to an artifact for that GPU if its original is in one for its own GPU. Otherwise, it
-    goes to the same artifact. Warns about code that can't be offered, with the reason, and about new targets with
-    incomplete packages. Raises whatever `retarget_files` raises.
+    A copy for another GPU goes to an artifact for that GPU if the original is in an artifact for its own GPU.
+    Otherwise, the copy goes to the same artifact. Warns about code that can't be offered, with the reason, and about
+    new targets with incomplete packages. Raises whatever `retarget_files` raises.
     """
     taken = {entry.path for entry in catalog.entries}
     entries: list[Entry] = []
@@ -363,15 +367,17 @@ def retarget_catalog(catalog: Catalog, order: RetargetOrder, folder: Path) -> Pr
         made = retarget_files(files, order, folder / str(name), taken=taken)
         entries += _entries(own, made)
         for refusal in made.refused:
-            found = f"offers no code to more GPUs: {refusal.fault}"
-            remedy = refusal.remedy.replace("(--compress)", "(--device-code compress)") or "Nothing needs to be done."
+            found = f"can't be retargeted: {refusal.fault}"
+            remedy = (
+                refusal.remedy.replace("(--compress)", "(--device-code compress)") or "You don't need to do anything."
+            )
             warnings.append(PlanWarning("not-retargeted", f"{name}: {refusal.source}", found, remedy))
         for agent, paths in made.lacking.items():
             lacking.setdefault(agent, []).extend(paths)
     for agent, lacked in lacking.items():
-        places = f"{count(len(lacked), 'place')}: {first_of(lacked)}"
-        found = f"leaves {agent} without code that its origin has, in {places}"
-        remedy = f"Publish packages for {agent} only if nothing there needs it."
+        places = f"{count(len(lacked), 'file')}: {first_of(lacked)}"
+        found = f"leaves {agent} without code that its source target has, in {places}"
+        remedy = f"Publish packages for {agent} only if no program needs this code."
         warnings.append(PlanWarning("incomplete-target", "--retarget", found, remedy, tuple(lacked)))
     return PreparedCatalog(catalog_of(catalog, entries, catalog.manifest), tuple(warnings))
 
@@ -388,14 +394,14 @@ def _entries(own: dict[str, Entry], made: RetargetedTree) -> Iterator[Entry]:
 
 
 def warn_of_signed_code(catalog: Catalog) -> Iterator[PlanWarning]:
-    """Yield a warning for each signed file with device code. It isn't compressed, which would invalidate the signature.
+    """Yield a warning for each signed file with device code. Such a file isn't compressed, to keep its signature valid.
 
-    Damaged files are left to later steps that read all inputs.
+    Damaged files are ignored, because later steps read all inputs and report them.
     """
     for entry in catalog.entries:
         if is_windows_name(entry.path) and _has_signed_code(entry):
             error = SignedFileError(entry.path)
-            found = f"keeps its device code as it is: {error.found}"
+            found = f"keeps its device code unchanged: {error.found}"
             yield PlanWarning("device-code-stays", entry.path, found, error.remedy)
 
 

@@ -1,4 +1,4 @@
-"""The recipe (TOML 1.0): the distributions, what they take from artifacts, and how their files find each other."""
+"""Reads the recipe (TOML 1.0), which defines distributions, their files, and how files find each other."""
 
 from __future__ import annotations
 
@@ -28,22 +28,26 @@ if TYPE_CHECKING:
 
 
 Layout = Literal["neutral", "per-family"]
-"""``neutral``: libraries once, a distribution of device code per target. ``per-family``: libraries per GPU family."""
+"""The layout of a package set.
+
+``neutral`` has one set of libraries, and a distribution with device code for each target. ``per-family`` has a set of
+libraries for each GPU family.
+"""
 
 
 class RecipeError(InputError):
-    """A recipe that can't be used."""
+    """A recipe is invalid."""
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """A table whose fields are spelled with hyphens in TOML. Unknown fields are errors, because they are misspelled."""
+    """A table whose field names contain hyphens in TOML. Unknown fields are errors, because they are probably typos."""
 
 
 class Take(_Fields, frozen=True):
-    """The files that a package takes: those of the artifacts and components whose paths match the patterns."""
+    """The files that a package takes: files of these artifacts and components whose paths match the patterns."""
 
     artifacts: tuple[str, ...]
-    """Artifact names; a single ``*`` means every artifact."""
+    """The names of artifacts. A single ``*`` means every artifact."""
     components: tuple[str, ...]
     include: tuple[str, ...] = ("**",)
     exclude: tuple[str, ...] = ()
@@ -51,43 +55,52 @@ class Take(_Fields, frozen=True):
 
 
 class ConsoleScript(_Fields, frozen=True):
-    """A tool of a package that gets a console script if its file exists."""
+    """A tool in a package. It gets a console script if its file exists."""
 
     path: str
-    """The tool, below the platform module."""
+    """The path of the tool below the platform module."""
     expands: bool = False
-    """Whether it may expand the devel package on first use."""
+    """Whether the tool may expand the devel package on first use."""
     check: tuple[str, ...] | None = None
-    """Arguments for the self test, which expects exit status 0; `None` if its presence is enough."""
+    """Arguments for the self test, which expects exit status 0.
+
+    With `None`, the self test only checks that the file exists.
+    """
     gpu: bool = False
     """Whether ``check`` needs a GPU."""
     prepend: dict[str, tuple[str, ...]] = {}
-    """The ``package:directory`` places to prepend to each environment variable."""
+    """The ``package:directory`` entries to prepend to each environment variable."""
 
 
 class RelayRule(_Fields, frozen=True):
-    """What replaces a Windows program that is a copy of another one."""
+    """The relay that replaces a Windows program that is a copy of another program."""
 
     target: str
-    """The program, below the platform module like the copy."""
+    """The path of the other program below the platform module, like the path of the copy."""
     arguments: tuple[str, ...] = ()
-    """Arguments before all others, if the program chooses its task by its file name."""
+    """Arguments to insert before all others, for a program that chooses its task based on its file name."""
 
     def target_from(self, path: str) -> str:
-        """Return the program's path relative to the folder of a relay at ``path``."""
+        """Return the program's path relative to the folder of the relay at ``path``."""
         return posixpath.relpath(self.target, posixpath.dirname(path) or ".")
 
 
 class Package(_Fields, frozen=True):
-    """A distribution, or one per target or family."""
+    """A distribution, or a distribution for each target or family."""
 
     kind: Literal["runtime", "device", "devel"]
     distribution: str | dict[Layout, str]
-    """The distribution name, or a table if it differs by layout; ``{target}`` or ``{family}`` creates one per each."""
+    """The name of the distribution, or a table with a name for each layout.
+
+    With ``{target}`` or ``{family}`` in the name, there is a distribution for each target or family.
+    """
     summary: str
     take: tuple[Take, ...]
     module: str = ""
-    """The pure Python module; with ``{family}`` in the distribution name, the family is appended."""
+    """The pure Python module.
+
+    If the distribution name contains ``{family}``, the family is appended to the module's name.
+    """
     platform_module: str = ""
     """The folder in site-packages that contains the install prefix."""
     overlay: str = ""
@@ -95,28 +108,28 @@ class Package(_Fields, frozen=True):
     requires: tuple[str, ...] = ()
     required: bool = False
     search: tuple[str, ...] = ()
-    """The ``package:directory`` places where its files look for shared libraries."""
+    """The ``package:directory`` entries for the folders in which the package's files look for shared libraries."""
     console_scripts: dict[str, ConsoleScript] = {}
     dist_info: str = ""
-    """Where to write the list of GPU targets that the SDK has code for, which ``rocm-sdk targets`` reads."""
+    """The module for the list of GPU targets that the SDK has code for. ``rocm-sdk targets`` reads this module."""
     unversioned: tuple[str, ...] = ()
-    """Patterns of shared libraries that are also opened by their name without a version."""
+    """Patterns of shared libraries that are also opened by their unversioned name."""
     relays: dict[str, RelayRule] = {}
-    """Windows programs that relays replace if they are copies of others, by path."""
+    """The Windows programs that relays replace if they are copies of other programs, keyed by path."""
 
     def distribution_in(self, layout: Layout) -> str | None:
-        """Return the distribution name in a layout, or `None` if the package doesn't exist in it."""
+        """Return the distribution name in a layout, or `None` if the layout doesn't have the package."""
         return self.distribution if isinstance(self.distribution, str) else self.distribution.get(layout)
 
 
 class Selector(_Fields, frozen=True):
-    """The distribution that users install, which depends on the others."""
+    """The distribution that users install, which depends on the other distributions."""
 
     distribution: str
     module: str
     summary: str
     requires: tuple[str, ...] = ()
-    """Packages that it always depends on."""
+    """The packages that the selector always depends on."""
     extras: dict[str, tuple[str, ...]] = {}
     """The packages that each extra adds."""
 
@@ -130,7 +143,7 @@ class PublicLibrary(_Fields, frozen=True):
 
 
 class Prefer(_Fields, frozen=True):
-    """Which artifact wins if several have different files for paths that match a pattern."""
+    """The artifact to prefer if several artifacts have different files for a path that matches the pattern."""
 
     pattern: str
     artifact: str
@@ -138,10 +151,10 @@ class Prefer(_Fields, frozen=True):
 
 
 class PackageRules(_Fields, frozen=True):
-    """How a package differs on one platform; unset values are the same as on all others."""
+    """Changes to a package on one platform. Unset values are the same as on all other platforms."""
 
     exists: bool = True
-    """Whether the package exists at all."""
+    """Whether the platform has the package."""
     take: tuple[Take, ...] | None = None
     search: tuple[str, ...] | None = None
     unversioned: tuple[str, ...] | None = None
@@ -150,13 +163,13 @@ class PackageRules(_Fields, frozen=True):
 
 
 class PlatformRules(_Fields, frozen=True):
-    """How a package set differs on one platform; unset values are the same as on all others."""
+    """Changes to a package set on one platform. Unset values are the same as on all other platforms."""
 
     packages: dict[str, PackageRules] = {}
     libraries: dict[str, PublicLibrary] | None = None
     unloadable: tuple[str, ...] | None = None
     leave_out: tuple[str, ...] = ()
-    """Patterns of files that no package takes, such as test plugins."""
+    """Patterns of files that are left out of all packages, such as test plugins."""
 
 
 class Recipe(_Fields, frozen=True):
@@ -168,28 +181,31 @@ class Recipe(_Fields, frozen=True):
     libraries: dict[str, PublicLibrary] = {}
     prefer: tuple[Prefer, ...] = ()
     unloadable: tuple[str, ...] = ()
-    """Shell patterns of shared libraries that only load into programs built for them."""
+    """Shell patterns of shared libraries that can be loaded only by programs that were built for them."""
     layout: Layout | None = None
-    """The required layout; by default the SDK's manifest decides."""
+    """The required layout. By default, the SDK manifest determines the layout."""
     license: str | None = None
     """The SPDX expression of components that are not in ``licenses``."""
     licenses: dict[str, str] = {}
-    """SPDX expressions by component: an artifact's name, or the end of a project's folder, which takes precedence."""
+    """SPDX expressions of components.
+
+    The key is the name of an artifact, or the end of a project's folder, which takes precedence.
+    """
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"
     run_path_tag: Literal["rpath", "runpath"] = "rpath"
     leave_out: tuple[str, ...] = ()
-    """Patterns of files that no package takes, on any platform."""
+    """Patterns of files that are left out of all packages on every platform."""
     platforms: dict[Platform, PlatformRules] = {}
-    """What differs by platform; see `rocwheel.build.recipe`."""
+    """Changes for each platform; see `rocwheel.build.recipe`."""
     audit: AuditSettings = AuditSettings()
     """Settings for ``rocwheel audit --config RECIPE``, such as the libraries that files open by name."""
 
 
 def recipe_for(recipe: Recipe, platform: Platform) -> Recipe:
-    """Return a recipe for one platform: without platform rules, and without packages that don't exist there.
+    """Return a recipe for one platform, without platform rules and without packages that the platform doesn't have.
 
-    Also removes references to these packages, and extras that would add nothing.
+    References to these packages are removed, and so are extras that would add nothing.
     """
     rules = recipe.platforms.get(platform, PlatformRules())
     existing = [key for key in recipe.packages if rules.packages.get(key, PackageRules()).exists]
@@ -230,9 +246,12 @@ class PackageNames(msgspec.Struct, frozen=True):
 
     distribution: str
     module: str
-    """The pure Python module; empty for a package without one."""
+    """The pure Python module; empty if the package has no such module."""
     platform_module: str
-    """The folder in site-packages for its files; for a device package, that of the package it completes."""
+    """The folder in site-packages for the package's files.
+
+    A device package uses the folder of the package that it extends.
+    """
 
 
 def is_per_variant(package: Package, layout: Layout) -> bool:
@@ -247,12 +266,14 @@ def is_per_family(package: Package, layout: Layout) -> bool:
 
 
 def for_variant(text: str, variant: str) -> str:
-    """Return a text of the recipe with a GPU target or family in place of ``{target}`` and ``{family}``."""
+    """Return a text of the recipe with ``{target}`` and ``{family}`` replaced by a GPU target or family."""
     return text.replace(_TARGET, variant).replace(_FAMILY, variant)
 
 
 def name_package(recipe: Recipe, key: str, layout: Layout, variant: str = _FAMILY) -> PackageNames:
-    """Return the names of the package ``key`` for a GPU target or family; by default, ``{family}`` stays.
+    """Return the names of the package ``key`` for a GPU target or family.
+
+    Without a variant, ``{family}`` stays in the names.
 
     If the distribution name contains the family, module names also contain it, with underscores.
     """
@@ -266,21 +287,21 @@ def name_package(recipe: Recipe, key: str, layout: Layout, variant: str = _FAMIL
 
 
 _DEFAULT = "rocm.toml"
-_SEE_FIELDS = "docs/recipe.md has the fields."
+_SEE_FIELDS = "See docs/recipe.md for the valid fields."
 _UNKNOWN = re.compile(r"unknown field `(.+?)`")
 _TABLES = (Recipe, Package, ConsoleScript, PublicLibrary)
 
 
 def load_recipe(path: Path | None = None) -> Recipe:
-    """Read a recipe, by default the built-in one for ROCm.
+    """Read a recipe. The default is the built-in recipe for ROCm.
 
-    Raises `RecipeError` if it can't be read, and `ProblemsError` with every dangling reference in it.
+    Raises `RecipeError` if the recipe can't be read, and `ProblemsError` with every dangling reference in it.
     """
     return load_hashed_recipe(path)[0]
 
 
 def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
-    """Return a recipe and the SHA-256 of its text in hexadecimal, reading the file once.
+    """Return a recipe and the SHA-256 of its text in hexadecimal. The file is read only once.
 
     Raises whatever `load_recipe` raises.
     """
@@ -302,7 +323,7 @@ def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
 
 
 def _field_problems(source: str, table: object) -> Iterator[RecipeError]:
-    """Yield an error by name for each package, console script, and library with invalid fields."""
+    """Yield an error that names each package, console script, or library with an invalid field."""
     for where, part, kind in _parts(table):
         try:
             msgspec.convert(part, kind)
@@ -311,7 +332,7 @@ def _field_problems(source: str, table: object) -> Iterator[RecipeError]:
 
 
 def _parts(table: object) -> Iterator[tuple[str, object, type]]:
-    """Yield the named parts of a recipe, each before the named parts in it, and without them."""
+    """Yield the named parts of a recipe. A part comes before the named parts inside it, which are removed from it."""
     for key, package in _named(table, "packages"):
         if isinstance(package, dict):
             yield f"packages.{key}", {**package, "console-scripts": {}}, Package
@@ -333,7 +354,7 @@ def _field_problem(source: str, where: str, error: msgspec.ValidationError) -> R
 
 
 def _meant(text: str) -> str:
-    """Return the field that an unknown field probably means."""
+    """Return a question about the field that an unknown field probably stands for, or an empty string."""
     unknown = _UNKNOWN.search(text)
     known = {field.encode_name for table in _TABLES for field in msgspec.structs.fields(table)}
     near = difflib.get_close_matches(unknown[1], sorted(known), n=1, cutoff=0.7) if unknown else []
@@ -341,7 +362,7 @@ def _meant(text: str) -> str:
 
 
 def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each dangling reference, clashing name, and invalid name, with what is expected instead."""
+    """Yield each dangling reference, conflicting name, and invalid name, and what is expected instead."""
     for key, package in recipe.packages.items():
         yield from _package_problems(f"packages.{key}", package, recipe)
     yield from _unknown("selector.requires", recipe.selector.requires, recipe)
@@ -355,8 +376,8 @@ def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
     for component, text in recipe.licenses.items():
         if fault := expression_fault(text):
             expected = "an SPDX expression such as MIT, or Apache-2.0 WITH LLVM-exception"
-            yield f"licenses.{component}: {text!r} is none ({fault})", expected
-    # Each reference in a platform's rules that is dangling on that platform.
+            yield f"licenses.{component}: {text!r} is not a valid license ({fault})", expected
+    # Check each reference in a platform's rules on that platform.
     for platform, rules in recipe.platforms.items():
         where = f"platforms.{platform}"
         yield from _unknown(f"{where}.packages", rules.packages, recipe)
@@ -370,7 +391,7 @@ def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def _shared_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each distribution or module name of two packages: one would replace the other's files."""
+    """Yield each distribution or module name that two packages share, because one would overwrite the other's files."""
     reported = set()
     for layout in get_args(Layout):
         owners: dict[tuple[str, str], str] = {}
@@ -378,11 +399,11 @@ def _shared_names(recipe: Recipe) -> Iterator[tuple[str, str]]:
             first = owners.setdefault((kind, name), where)
             if first != where and (first, where) not in reported:
                 reported.add((first, where))
-                yield f"{where} and {first} are both {name!r}", f"different {kind}s"
+                yield f"{where} and {first} are both {name!r}", f"different {kind} names"
 
 
 def _claims(recipe: Recipe, layout: Layout) -> Iterator[tuple[str, str, str]]:
-    """Yield each name that a layout uses: the field, the kind of name, and the name."""
+    """Yield the field, the kind, and the text of each name that a layout uses."""
     yield "selector.distribution", "distribution", canonicalize_name(recipe.selector.distribution)
     yield "selector.module", "module", recipe.selector.module
     for key, package in recipe.packages.items():
@@ -406,7 +427,7 @@ def _package_problems(where: str, package: Package, recipe: Recipe) -> Iterator[
     for path, rule in package.relays.items():
         at = f"{where}.relays.{path!r}"
         if rule.target in package.relays:
-            yield f"{at} starts {rule.target!r}, a relay itself", "the program itself"
+            yield f"{at} starts {rule.target!r}, which is a relay, too", "a program that is not a relay"
         try:
             make_relay(rule.target_from(path), rule.arguments)
         except InputError as e:
@@ -415,22 +436,22 @@ def _package_problems(where: str, package: Package, recipe: Recipe) -> Iterator[
         if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
             yield f"{where} searches {place!r}", "a folder relative to the package's prefix"
     if package.kind == "device" and not package.overlay:
-        yield f"{where} is a device package without overlay", "the package it goes into"
+        yield f"{where} is a device package without overlay", "the name of the package that it extends"
     if package.kind != "device" and not (package.module and package.platform_module):
-        yield f"{where} lacks module or platform-module", "both for its kind"
+        yield f"{where} lacks module or platform-module", "both, because it is not a device package"
 
 
 def _module_and_script_problems(where: str, package: Package) -> Iterator[tuple[str, str]]:
     for name in filter(None, (package.module, package.platform_module)):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            yield f"{where}: {name!r} is not a module name", "letters, digits and underscores"
+            yield f"{where}: {name!r} is not a module name", "letters, digits, and underscores"
     for name in package.console_scripts:
         if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
-            yield f"{where}: {name!r} is not a name for a console script", "a file name"
+            yield f"{where}: {name!r} is not a valid name for a console script", "a file name"
 
 
 def _metadata_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each field that METADATA doesn't allow."""
+    """Yield each field with a value that METADATA doesn't allow."""
     summaries = [recipe.selector.summary, *(package.summary for package in recipe.packages.values())]
     for summary in set(summaries):
         metadata = CoreMetadata("x", "0", summary, recipe.requires_python, recipe.license)
@@ -438,17 +459,20 @@ def _metadata_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
             render_metadata(metadata)
         except ExceptionGroup as group:
             for error in group.exceptions:
-                yield f"has an unusable field: {error}", ""
+                yield f"has an invalid field: {error}", ""
 
 
 def _unknown(where: str, names: Iterable[str], recipe: Recipe) -> Iterator[tuple[str, str]]:
     for name in names:
         if name not in recipe.packages:
-            yield f"{where} names {name!r}", f"one of {', '.join(recipe.packages)}"
+            yield f"{where} refers to {name!r}", f"one of {', '.join(recipe.packages)}"
 
 
 def _name_problems(where: str, name: str) -> Iterator[tuple[str, str]]:
     try:
         canonicalize_name(re.sub(r"\{(target|family)\}", "x", name), validate=True)
     except InvalidName:
-        yield f"{where}: {name!r} isn't a valid distribution name", "letters, digits and single -_. between them"
+        yield (
+            f"{where}: {name!r} isn't a valid distribution name",
+            "letters and digits, separated by a single -, _, or .",
+        )

@@ -1,4 +1,4 @@
-"""The Python source of the SDK packages as data: the text files of ``rocwheel/sdk`` and a generated module."""
+"""Provides the Python source of the SDK packages: the text files in ``rocwheel/sdk`` and a generated module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SDK_LICENSE = "MIT"
-"""The SPDX expression of the SDK source itself."""
+"""The SPDX expression for the SDK source itself."""
 
 _SDK = Path(__file__).parents[1] / "sdk"
 
@@ -38,7 +38,7 @@ def __getattr__(name):
 
 
 def sdk_module(name: str) -> dict[str, str]:
-    """Return the files of an SDK module by relative path, such as ``_cli.py`` and ``tests/base_test.py``."""
+    """Return the files of an SDK module, keyed by relative path, such as ``_cli.py`` and ``tests/base_test.py``."""
     root = _SDK / name
     paths = sorted(root.rglob("*.py"))
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
@@ -50,23 +50,23 @@ def sdk_license() -> str:
 
 
 def sdk_component(text: str) -> PlannedComponent:
-    """Return the SDK source as a component of a package that has its license text at ``text``."""
+    """Return the SDK source as a component of a package. ``text`` is the path of its license text in the package."""
     return PlannedComponent("rocwheel", "rocm_sdk", SDK_LICENSE, (text,), version=rocwheel.__version__)
 
 
 def render_literals(values: Mapping[str, object]) -> str:
     """Return the source of a module that only assigns literals.
 
-    Values are written with ``repr``, so that any name stays data.
+    Values are written with ``repr``, so that no name can be interpreted as code.
     """
     header = '"""Facts about this build of the SDK, written by the packager."""\n\n'
     return header + "".join(f"{name} = {value!r}\n" for name, value in values.items())
 
 
 def dist_info_module(version: str, suffix: str, sdk_module: str) -> dict[str, str]:
-    """Return a package's ``_dist_info.py``, where scripts of the reference look for facts about the set.
+    """Return a package's ``_dist_info.py``. The reference's scripts look there for information about the package set.
 
-    ``suffix`` ends the names of platform modules. ``sdk_module`` is the selector's module, which has the other facts.
+    ``suffix`` ends the names of platform modules. ``sdk_module`` is the module that has the other values.
     """
     return {"_dist_info.py": _DIST_INFO.format(version=version, suffix=suffix, sdk_module=sdk_module)}
 

@@ -1,4 +1,4 @@
-"""Wheel variants (a draft) of packages for each GPU: a single name, for which installers choose the right wheel."""
+"""Creates wheel variants (a draft) of packages for single GPUs. With one name, installers choose the right wheel."""
 
 from __future__ import annotations
 
@@ -37,44 +37,50 @@ if TYPE_CHECKING:
 
 
 WordKind = Literal["target", "generic", "family", "shared"]
-"""What the end of a name means. ``shared``: files for several targets, in addition to each target's own."""
+"""The meaning of the end of a name.
+
+``shared`` means files for several targets, in addition to each target's own files.
+"""
 
 _BEGIN = "-gfx"
 
 
 class GpuPackage(msgspec.Struct, frozen=True):
-    """A wheel for some GPUs, by its name."""
+    """A wheel whose name ends with a GPU."""
 
     base: str
-    """The normalized name of the distribution without the GPU."""
+    """The normalized name of the distribution without the GPU at its end."""
     word: str
-    """The end of its name: a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
+    """The end of the name, such as a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
     version: str
     tags: tuple[str, str, str]
-    """For Python, ABI, and platform, as in the file name."""
+    """The Python, ABI, and platform tags from the file name."""
     declared: tuple[str, ...] = ()
-    """The processors that it has code for."""
+    """The processors that the package declares code for."""
     requires: tuple[str, ...] = ()
     requires_python: str = ""
 
     @property
     def pin(self) -> str:
-        """The requirement of exactly this package."""
+        """The requirement for exactly this package."""
         return f"{self.base}-{self.word}=={self.version}"
 
     @property
     def machine(self) -> tuple[str, ...]:
-        """What packages that are installed together must share: Python, ABI, and systems."""
+        """The properties that packages must share to be installed together: Python, ABI, and systems."""
         return (*self.tags[:2], *sorted({f"{tag.system}-{tag.machine}" for tag in parse_platforms(self.tags[2])}))
 
     @property
     def age(self) -> tuple[tuple[int, int], str]:
-        """The sort key for platform tags of one machine: the newest one runs wherever all others run."""
+        """The sort key for platform tags of the same machine. The newest tag runs wherever all other tags run."""
         return lowest_glibc(parse_platforms(self.tags[2])) or (0, 0), self.tags[2]
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets of the GPUs that it serves, without features; the target in its name first."""
+        """The targets of the GPUs that the package serves, without features.
+
+        The target in the package's name comes first.
+        """
         catalog = load_catalog()
         kind, word = classify_word(self.word)
         members = {generic.name: generic.members for generic in catalog.generics}
@@ -90,20 +96,20 @@ class GpuPackage(msgspec.Struct, frozen=True):
 
 
 def split_distribution(name: str) -> tuple[str, str] | None:
-    """Return a distribution name without the GPU at its end, and this GPU, or `None` for other names."""
+    """Split a distribution name into the name without the GPU and the GPU at its end; return `None` for other names."""
     base, begin, rest = canonicalize_name(name).rpartition(_BEGIN)
     word = f"gfx{rest}"
     return (base, word) if begin and base and word in _words() else None
 
 
 def classify_word(word: str) -> tuple[WordKind, str]:
-    """Return what the end of a name means, and the catalog's spelling."""
+    """Return the meaning of the end of a name, and the catalog's spelling for it."""
     return _words()[word]
 
 
 @cache
 def _words() -> dict[str, tuple[WordKind, str]]:
-    """Return all possible ends of names, normalized like names."""
+    """Return all possible ends of names, in the normalized form that names have."""
     catalog = load_catalog()
     generics = {generic.name for generic in catalog.generics}
     found: dict[str, tuple[WordKind, str]] = {}
@@ -117,20 +123,20 @@ _RANKS = {"target": 0, "generic": 2, "family": 3, "shared": 4}
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A variant: these packages for GPUs with these ``targets``."""
+    """A variant that selects packages for GPUs with these ``targets``."""
 
     label: str
     targets: tuple[str, ...]
     packages: tuple[GpuPackage, ...]
-    """First the package that the variant is named after, then packages with files that several targets share."""
+    """The package that the variant is named after, followed by packages with files that several targets share."""
 
 
 def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
-    """Return the variants of packages that differ only by GPU, in canonical order of targets.
+    """Return the variants of packages that differ only in the GPU, in canonical order of targets.
 
-    Each target gets the package whose code fits best, in this order: its own, one with code relabeled for it, generic
-    code for the fewest processors, and the smallest family. It also gets the packages for kernels that it shares with
-    other targets. Targets with the same packages share a variant.
+    Each target gets the package whose code fits best: its own package, then relabeled code, then generic code for the
+    fewest processors, then the smallest family. It also gets the packages for kernels that it shares with other
+    targets. Targets with the same packages share a variant.
     """
     by_target: dict[str, tuple[GpuPackage, ...]] = {}
     for target in sorted({target for package in packages for target in package.targets}, key=sort_key):
@@ -141,7 +147,7 @@ def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
     grouped: dict[tuple[GpuPackage, ...], list[str]] = {}
     for target, needed in by_target.items():
         grouped.setdefault(needed, []).append(target)
-    # A label is the name of the first package, followed by a target if that is not unique.
+    # A label is the end of the first package's name, followed by a target if that end is not unique.
     labels: dict[tuple[GpuPackage, ...], str] = {}
     for needed, targets in grouped.items():
         word = needed[0].word.replace("-", "_")
@@ -157,9 +163,9 @@ def _rank(package: GpuPackage, target: str) -> tuple[int, int, str]:
 
 _LICENSE_FILE = "LICENSE"
 _DESCRIPTION = """\
-Requires the packages for this machine's GPU, and holds no files itself. Its wheels are wheel variants, a draft
-({drafts}): installers that know these take the wheel for the GPU. All others take one that requires the packages for
-every GPU.
+Requires the packages for this machine's GPU, and contains no files itself. Its wheels are wheel variants, a draft
+({drafts}). Installers that support variants choose the wheel for the GPU. All other installers choose the wheel that
+requires the packages for every GPU.
 """
 
 
@@ -169,21 +175,21 @@ class SelectingWheel(msgspec.Struct, frozen=True):
     name: WheelName
     metadata: CoreMetadata
     texts: dict[str, str]
-    """The license and, except for the plain wheel, ``variant.json``, by name in ``.dist-info``."""
+    """The license and, except in the plain wheel, ``variant.json``, keyed by name in ``.dist-info``."""
 
     @property
     def files(self) -> dict[str, bytes]:
-        """All files of its ``.dist-info`` by name, except RECORD."""
+        """All files of the wheel's ``.dist-info`` folder except RECORD, keyed by name."""
         others = {name: text.encode() for name, text in self.texts.items()}
         return metadata_files(self.metadata, self.name.tag, is_purelib=True, entry_points={}, others=others)
 
 
 def make_selecting_wheels(packages: Iterable[GpuPackage], license_text: str) -> list[SelectingWheel]:
-    """Return a wheel for each GPU and two for all others, for each name, version, and machine of packages.
+    """Return selecting wheels for each name, version, and machine of packages: one per GPU, and two for all others.
 
     The null variant is for machines where an installer finds none of the GPUs. It requires what all packages require.
-    The plain wheel is for installers without variant support. It requires all packages. ``license_text`` is that of the
-    MIT license, which covers all content of the wheels themselves.
+    The plain wheel is for installers without variant support. It requires all packages. ``license_text`` is the MIT
+    license, which covers all content of the selecting wheels.
     """
     groups: dict[tuple[str, ...], list[GpuPackage]] = defaultdict(list)
     for package in packages:
@@ -228,24 +234,28 @@ def _make_wheel(
 
 
 def _common_requirements(packages: Sequence[GpuPackage]) -> tuple[str, ...]:
-    """Return what every package requires, regardless of extras."""
+    """Return the requirements that all packages have in common, without extras."""
     others = [set(package.requires) for package in packages]
     return tuple(text for text in packages[0].requires if "extra" not in text and set.intersection(*others) >= {text})
 
 
 def _known_targets() -> list[str]:
-    """Return the same targets for every package and build, so that no wheel changes when a GPU is added."""
+    """Return the same targets for every package and build, so that adding a GPU doesn't change any wheel."""
     grammar = load_draft().grammar
     names = (target.name for target in load_catalog().targets)
     return sorted((name for name in names if grammar.has("value", name)), key=sort_key)
 
 
 def plan_variants(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
-    """Return the selecting wheels for ``wheels`` for each GPU. Raises `InputError` if there are no such wheels."""
+    """Return the selecting wheels for all ``wheels`` that are for single GPUs.
+
+    Raises `InputError` if there are no such wheels.
+    """
     selecting = make_selecting_wheels(_packages(wheels), sdk_license())
     if not selecting:
-        option, found = "--variants", "no package exists for each GPU"
-        raise InputError(option, found, expected="packages of single targets or families", remedy="Try --split-device.")
+        option, found = "--variants", "there are no packages for single GPUs"
+        expected = "packages for single targets or families"
+        raise InputError(option, found, expected=expected, remedy="Try --split-device.")
     return [
         PlannedWheel("variants", made.name, made.metadata, (), info_texts=made.texts, is_purelib=True)
         for made in selecting
@@ -274,14 +284,14 @@ def list_wheels(dist_dir: Path) -> list[Path]:
     try:
         paths = sorted(path for path in dist_dir.iterdir() if path.suffix == ".whl" and not path.name.startswith("."))
     except OSError as e:
-        raise read_error(dist_dir, e, remedy="Give the folder that holds the wheels and sdists.") from e
+        raise read_error(dist_dir, e, remedy="Specify the folder that contains the wheels and sdists.") from e
     return [path for path in paths if is_wheel_file_name(path.name)]
 
 
 def read_packages(dist_dir: Path) -> list[GpuPackage]:
     """Return the packages in a folder whose names end with a GPU.
 
-    Raises `InputError` if a wheel can't be read, or `ProblemsError` for several.
+    Raises `InputError` if a wheel can't be read, or `ProblemsError` for several wheels.
     """
     wheels = [path for path in list_wheels(dist_dir) if not split_wheel_file_name(path.name).label]
     named = [(path, name) for path in wheels if (name := split_distribution(name_and_version(path.name)[0]))]
@@ -309,40 +319,42 @@ def _read(path: Path, name: tuple[str, str]) -> GpuPackage:
 
 
 class NoGpuPackagesError(InputError):
-    """A folder without packages for single GPUs."""
+    """A folder has no packages for single GPUs."""
 
     def __init__(self, dist_dir: Path) -> None:
         expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
-        super().__init__(dist_dir, "holds no packages to make variants of", expected=expected)
+        super().__init__(
+            dist_dir, "contains no packages for single GPUs", expected=expected
+        )
 
 
 class AddedVariants(msgspec.Struct, frozen=True):
     """The file names of selecting wheels."""
 
     wheels: tuple[str, ...]
-    """All that belong to the packages in the folder."""
+    """All selecting wheels for the packages in the folder."""
     written: tuple[str, ...]
-    """Those that were missing or different before."""
+    """The selecting wheels that were missing or different before."""
     stale: tuple[str, ...]
-    """Existing ones with the same names for GPUs without packages."""
+    """Existing selecting wheels with the same names for GPUs that no longer have packages."""
 
 
 class PlannedVariants(msgspec.Struct, frozen=True):
-    """The selecting wheels for a folder's packages before any of them is written."""
+    """The selecting wheels for a folder's packages before they are written."""
 
     dist_dir: Path
     selecting: tuple[SelectingWheel, ...]
     stale: tuple[str, ...]
-    """As in `AddedVariants`."""
+    """The same as in `AddedVariants`."""
 
     @property
     def files(self) -> dict[str, dict[str, bytes]]:
-        """The contents of each wheel, by its file name and the names in its ``.dist-info``."""
+        """The contents of each wheel, keyed by the wheel's file name and then by the name in ``.dist-info``."""
         return {wheel.name.file_name: wheel.files for wheel in self.selecting}
 
 
 def add_variants(dist_dir: Path) -> AddedVariants:
-    """Write the selecting wheels for the packages for each GPU in ``dist_dir``; existing ones stay.
+    """Write the selecting wheels for the packages for single GPUs in ``dist_dir``. Existing identical wheels stay.
 
     Raises whatever `plan_added` raises, and `WorkError` if a wheel can't be written.
     """
@@ -350,10 +362,10 @@ def add_variants(dist_dir: Path) -> AddedVariants:
 
 
 def plan_added(dist_dir: Path) -> PlannedVariants:
-    """Return the selecting wheels for the packages for each GPU in ``dist_dir`` without writing them.
+    """Return the selecting wheels for the packages for single GPUs in ``dist_dir`` without writing them.
 
-    Raises `NoGpuPackagesError` for a folder without such packages, and `InputError` if a wheel can't be read or another
-    distribution has the name of a selecting wheel, or `ProblemsError` for several.
+    Raises `NoGpuPackagesError` for a folder without such packages. Raises `InputError`, or `ProblemsError` for several,
+    if a wheel can't be read or another distribution has the name of a selecting wheel.
     """
     selecting = make_selecting_wheels(read_packages(dist_dir), sdk_license())
     if not selecting:
@@ -368,7 +380,7 @@ def plan_added(dist_dir: Path) -> PlannedVariants:
 
 
 def write_added(planned: PlannedVariants) -> AddedVariants:
-    """Write planned wheels that don't exist yet. Raises `WorkError` if a wheel can't be written."""
+    """Write the planned wheels that are missing or different. Raises `WorkError` if a wheel can't be written."""
     dist_dir = planned.dist_dir
     remove_abandoned(dist_dir)
     moment = SourceDate.from_environment(os.environ)
@@ -377,10 +389,10 @@ def write_added(planned: PlannedVariants) -> AddedVariants:
 
 
 def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) -> Iterator[InputError]:
-    """Yield an error for each planned wheel that differs from one with the same name in the same index.
+    """Yield an error for each planned wheel that differs from another wheel with the same name in the same index.
 
-    ``dist_dirs`` are the folders of that index. Installers can use only one file per name. Raises `InputError` for an
-    existing wheel that can't be read.
+    ``dist_dirs`` are the folders of that index. Installers can use only one file with a given name. Raises `InputError`
+    if an existing wheel can't be read.
     """
     planned = {plan.dist_dir: plan.files for plan in plans}
     for name in sorted({name for folder in dist_dirs for name in planned.get(folder, {})}):
@@ -390,24 +402,24 @@ def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) ->
         first, *others = [folder for folder, files in held.items() if files is not None]
         base = canonicalize_name(name_and_version(name)[0])
         remedy = f"Keep the {base} packages for all of these GPUs in one folder."
-        found = f"would require other packages than {first / name}, and one index lists both"
+        found = f"would require other packages than {first / name}, which is in the same index"
         for folder in others:
             if held[folder] != held[first]:
-                yield InputError(folder / name, found, expected="one wheel of a name", remedy=remedy)
+                yield InputError(folder / name, found, expected="only one wheel with this name", remedy=remedy)
 
 
 def _find_strangers(paths: Sequence[Path]) -> Iterator[InputError]:
-    """Yield an error for each wheel that contains files: selecting wheels don't."""
+    """Yield an error for each wheel that contains files, because selecting wheels contain only metadata."""
     for path in paths:
         members = [member.name for member in read_directory(path)]
         info = find_dist_info(path, members)
         if any(not name.startswith(f"{info}/") for name in members):
-            found = "has files, and the name of the wheels that select packages for a GPU"
-            yield InputError(path, found, expected="no distribution of this name and version")
+            found = "contains files, but has the name of a wheel that only selects packages for a GPU"
+            yield InputError(path, found, expected="no distribution with this name and version")
 
 
 def _write(wheel: SelectingWheel, dist_dir: Path, moment: SourceDate) -> bool:
-    """Write a wheel unless it already exists; return whether it was written."""
+    """Write a wheel unless an identical wheel exists. Return whether it was written."""
     path = dist_dir / wheel.name.file_name
     if path.exists() and _read_files(path) == wheel.files:
         return False
@@ -426,11 +438,11 @@ def _read_files(path: Path) -> dict[str, bytes]:
 
 
 def add_to_all(groups: Collection[Sequence[Path]]) -> Iterator[tuple[Path, AddedVariants]]:
-    """Write the variant wheels in all folders with packages for GPUs; yield the results for each folder.
+    """Write the variant wheels in all folders with packages for single GPUs, and yield the results for each folder.
 
-    Each of the ``groups`` has the folders of one index. All wheels are planned before the first is written. Raises
-    `InputError` if no folder contains packages for GPUs, or if two wheels of an index would have the same name, and
-    whatever `add_variants` raises, or `ProblemsError` for several.
+    Each of the ``groups`` has the folders of one index. All wheels are planned before the first one is written. Raises
+    `InputError`, or `ProblemsError` for several errors, if no folder contains packages for single GPUs, or if two
+    wheels of an index would have the same name. Also raises whatever `add_variants` raises.
     """
     problems: list[RocwheelError] = []
     planned = attempt_all(plan_added, dict.fromkeys(chain.from_iterable(groups)), problems)

@@ -138,7 +138,7 @@ def test_a_piece_that_is_not_what_was_stored_ends_the_build(tree: Path, tmp_path
         for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
             piece.write_bytes(piece.read_bytes()[:-1] + b"\0")
 
-    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: differs from what a worker stored there"):
+    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: is not the piece that a worker stored"):
         build(tree, tmp_path / "there", Between(damage))
     assert len(digests(tmp_path / "there/dist")) < 2
 
@@ -148,7 +148,7 @@ def test_a_piece_that_was_cut_short_ends_the_build(tree: Path, tmp_path: Path) -
         for piece in (tmp_path / "there/dist").glob(".exchange.*/pieces/*"):
             piece.write_bytes(piece.read_bytes()[:-1])
 
-    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: differs from what a worker stored there"):
+    with pytest.raises(WorkError, match=r"pieces/[0-9a-f]{32}: is not the piece that a worker stored"):
         build(tree, tmp_path / "there", Between(cut))
 
 

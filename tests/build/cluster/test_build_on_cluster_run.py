@@ -317,7 +317,7 @@ def test_a_scheduler_lost_in_the_middle_is_told_in_one_line(tree: Path, tmp_path
         cluster.kill_the_scheduler()
         _, told = process.communicate()
     assert process.returncode == 1, told
-    assert told.splitlines()[-1].startswith(f"error: {cluster.address}: is gone or has lost the jobs. "), told
+    assert told.splitlines()[-1].startswith(f"error: {cluster.address}: has stopped or has lost the jobs. "), told
     assert "Traceback" not in told
     assert "distributed" not in told
 
@@ -331,7 +331,7 @@ def test_a_scheduler_lost_while_workers_are_asked_is_told() -> None:
             raise OSError(message)
 
     module = pytest.importorskip("rocwheel.build.cluster.dask_cluster")
-    with pytest.raises(WorkError, match=r"^tcp://lost:1: is gone or has lost the jobs"):
+    with pytest.raises(WorkError, match=r"^tcp://lost:1: has stopped or has lost the jobs"):
         module.DaskCluster(LostClient()).ask(len)
 
 

@@ -110,5 +110,5 @@ def test_a_file_at_a_url_is_refused(tmp_path: Path) -> None:
         shared_paths("tcp://host", [path])
     assert (
         str(caught.value)
-        == f"{path}: is at a URL, which workers don't read. Omit --scheduler, or download the file first."
+        == f"{path}: is a URL, which workers can't read. Omit --scheduler, or download the file first."
     )

@@ -42,7 +42,7 @@ def test_a_selector_that_is_for_other_gpus_is_not_replaced(tmp_path: Path) -> No
         merge_selectors([second], first.parent)
     assert str(caught.value) == (
         f"{first}: already exists and also supports gfx906 (linux), which would be lost. "
-        "Also merge the builds that it comes from, or choose another --dest-dir."
+        "Also merge the builds of the existing selector, or choose another --dest-dir."
     )
     assert first.read_bytes() == before
 
@@ -231,7 +231,7 @@ def test_selectors_of_other_releases_of_rocwheel_are_refused(tmp_path: Path) -> 
     one = write_selector(tmp_path / "one", "gfx942")
     two = write_selector(tmp_path / "two", "gfx1100", files={"src/rocm_sdk/_cli.py": "pass\n"})
     with pytest.raises(
-        InputError, match=r"has different files from .*: src/rocm_sdk/_cli\.py; expected selectors from one"
+        InputError, match=r"differs from .* in these files: src/rocm_sdk/_cli\.py; expected selectors from the same"
     ):
         merge_selectors([one, two], tmp_path / "merged")
 
@@ -239,7 +239,7 @@ def test_selectors_of_other_releases_of_rocwheel_are_refused(tmp_path: Path) -> 
 def test_defaults_that_differ_are_refused(tmp_path: Path) -> None:
     one = write_selector(tmp_path / "one", "gfx942", "gfx906", change=lambda _: {"DEFAULT_FAMILY": "gfx906"})
     two = write_selector(tmp_path / "two", "gfx942", "gfx1100", change=lambda _: {"DEFAULT_FAMILY": "gfx1100"})
-    with pytest.raises(InputError, match=r"have several defaults: gfx1100 of .*; gfx906 of .* Choose one with"):
+    with pytest.raises(InputError, match=r"have several defaults: gfx1100 in .*; gfx906 in .* Choose one with"):
         merge_selectors([one, two], tmp_path / "merged")
     assert merged(tmp_path, one, two, default_family="gfx942")["DEFAULT_FAMILY"] == "gfx942"
 
@@ -265,7 +265,7 @@ def test_a_selector_is_never_written_over_one_of_those_it_is_made_of(tmp_path: P
         ({"FAMILIES": {"gfx942": {"targets": ["gfx942"]}}}, "its FAMILIES can't be read"),
         ({"SELECTED": None}, "its SELECTED can't be read"),
         ({"BY_PLATFORM": {"linux": {"FAMILIES": {"a": {}}}}}, "its FAMILIES can't be read"),
-        ({"FAMILIES": {}, "PLATFORMS": []}, "doesn't say which platform it is for"),
+        ({"FAMILIES": {}, "PLATFORMS": []}, "doesn't list any platform"),
         ({"EXTRAS": {"a": [["b", "python_version < '3'"]]}}, "its EXTRAS have the marker \"python_version < '3'\""),
         ({"BY_PLATFORM": {"linux": 5}}, "its BY_PLATFORM can't be read"),
     ],
@@ -308,7 +308,7 @@ def test_brackets_of_a_requirement_end_no_merge(tmp_path: Path) -> None:
 def test_a_selector_whose_extras_are_no_requirements_is_not_narrowed(tmp_path: Path) -> None:
     info = facts_of(write_selector(tmp_path, "gfx942"))
     kept = KeptTargets.among(info, ["gfx942"])
-    with pytest.raises(InputError, match=r"^a\.whl: requires what is no requirement \(more than 32 nested brackets"):
+    with pytest.raises(InputError, match=r"^a\.whl: has an invalid requirement \(more than 32 nested brackets"):
         kept.metadata(b"Metadata-Version: 2.1\n", {**info, "EXTRAS": BRACKETS}, "a.whl")
 
 

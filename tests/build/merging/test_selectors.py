@@ -114,7 +114,7 @@ def test_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> No
 
 def test_a_plan_of_a_selector_wheel_says_how_to_plan(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.json", "gfx942", options=PlanOptions(version="7.0.0", selector="wheel"))
-    with pytest.raises(InputError, match=r"plans no selector as an sdist. Plan with --selector sdist"):
+    with pytest.raises(InputError, match=r"doesn't plan a selector as an sdist. Plan with --selector sdist"):
         read_selectors([plan])
 
 
@@ -131,9 +131,9 @@ def _plan_with(tmp_path: Path, **changed: object) -> Path:
     [
         ({"distribution": "../rocm"}, "plans an sdist without a name or version"),
         ({"version": "../7"}, "plans an sdist without a name or version"),
-        ({"files": {"../../evil": ""}}, "plans '../../evil', which is not allowed in an sdist"),
-        ({"files": {"/etc/evil": ""}}, "plans '/etc/evil', which is not allowed in an sdist"),
-        ({"files": {"src/a\nb": ""}}, "plans 'src/a\\nb', which is not allowed in an sdist"),
+        ({"files": {"../../evil": ""}}, "plans the file '../../evil', which is not allowed in an sdist"),
+        ({"files": {"/etc/evil": ""}}, "plans the file '/etc/evil', which is not allowed in an sdist"),
+        ({"files": {"src/a\nb": ""}}, "plans the file 'src/a\\nb', which is not allowed in an sdist"),
         ({"files": {"src/rocm_sdk/_build_info.py": "VERSION = ("}}, "can't be read"),
         ({"files": {"src/rocm_sdk/_build_info.py": "VERSION = '1'"}}, "plans rocm, which is not a selector"),
         ({"files": {}}, "plans rocm, which is not a selector"),

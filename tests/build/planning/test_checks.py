@@ -49,7 +49,7 @@ def test_the_longest_name_is_taken() -> None:
 
 def test_a_longer_name_is_refused_in_bytes() -> None:
     shown = f"_rocm_sdk_core/lib/{'é' * 81}..."
-    rest = "has a name of 256 bytes; expected at most 255. Rename it, or exclude it in the recipe."
+    rest = "has a name that is 256 bytes long; expected at most 255. Rename the file, or exclude it in the recipe."
     problems = refusal(f"lib/{'é' * 128}")
     assert problems[0] == f"{shown}: {rest}"
 
@@ -63,16 +63,18 @@ def test_a_path_that_leaves_no_room_for_site_packages_is_refused() -> None:
     assert plan(f"{'d/' * 1700}x").wheels
     problems = refusal(f"{'d/' * 3000}x")
     assert (
-        "...: is a path of 6016 bytes; expected at most 3584, as Linux allows 4096 together with the path of "
-        "site-packages. Rename it, or exclude it in the recipe."
+        "...: is 6016 bytes long; expected at most 3584, because Linux allows 4096 including the path of "
+        "site-packages. Rename the file, or exclude it in the recipe."
     ) in problems[0]
 
 
 def test_a_version_that_makes_the_names_of_the_packages_too_long_is_refused() -> None:
     problems = refusal(version="1+" + "x" * 250)
-    too_long = [problem for problem in problems if "Shorten --version" in problem]
+    too_long = [problem for problem in problems if "a shorter --version" in problem]
     assert len(too_long) == 4
-    assert too_long[-1].endswith("has a name of 264 bytes; expected at most 245. Shorten --version or the name.")
+    assert too_long[-1].endswith(
+        "has a name that is 264 bytes long; expected at most 245. Shorten the name, or choose a shorter --version."
+    )
 
 
 def wheel(*paths: str, name: str = "core", folder: str = "", links: tuple[str, ...] = ()) -> PlannedWheel:
@@ -93,7 +95,7 @@ def told(*wheels: PlannedWheel) -> list[str]:
         pytest.param("_core/aux.h", "device AUX", id="device"),
         pytest.param("_core/include./a.h", "ends with a dot", id="dot"),
         pytest.param("_core/a ", "ends with a space", id="blank"),
-        pytest.param(f"_core/{'a' * 140}/{'b' * 140}", "is a path of 287 characters; expected at most 236", id="long"),
+        pytest.param(f"_core/{'a' * 140}/{'b' * 140}", "is 287 characters long; expected at most 236", id="long"),
     ],
 )
 def test_what_windows_refuses_is_named(path: str, said: str) -> None:
@@ -112,8 +114,8 @@ def test_names_in_the_devel_tree_count_too() -> None:
 def test_names_that_differ_only_in_case_are_told_across_wheels() -> None:
     [problem] = told(wheel("_core/bin/A.dll"), wheel("_core/bin/a.dll", name="other"))
     assert problem == (
-        "_core/bin/A.dll: differs from _core/bin/a.dll only in case: Windows has one file for both. "
-        "Rename it, or leave it out by the recipe (leave-out)."
+        "_core/bin/A.dll: differs from _core/bin/a.dll only in case, so Windows treats them as one file. "
+        "Rename the file, or leave it out with leave-out in the recipe."
     )
 
 
@@ -127,7 +129,7 @@ def test_a_path_that_leaves_little_to_site_packages_is_a_warning() -> None:
     long = "_core/" + "a" * 190
     [warning] = long_paths([[wheel("_core/short", long)]], 80)
     assert (warning.kind, warning.subject, warning.files) == ("long-path", "core-1.0-py3-none-win_amd64.whl", (long,))
-    found = f"has 1 path that leave site-packages less than 80 characters; the longest leaves 62: {long}"
+    found = f"has 1 path that leaves less than 80 characters for site-packages; the longest path leaves 62: {long}"
     assert warning.found == found
     assert list(long_paths([[wheel(long)]], 60)) == []
 
@@ -136,8 +138,8 @@ HIPCC = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
 TEST = file_entry("bin/blas-test", "blas_dev_generic", mode=0o755)
 STUB = file_entry("lib/stubs/libcuda.so.1", "core-hip_dev_generic")
 REMEDY = (
-    "Add what is missing to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps), or, "
-    "if every target system has it, to system-libraries under [audit] in the recipe."
+    "Add the library to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps). "
+    "If every target system has the library, add it to system-libraries under [audit] in the recipe instead."
 )
 
 
@@ -196,7 +198,7 @@ def test_the_recipe_says_what_every_system_has() -> None:
         pytest.param("manylinux_2_28_x86_64", None, id="newer"),
         pytest.param("manylinux_2_17_x86_64", None, id="the same"),
         pytest.param("manylinux2014_x86_64", None, id="old name"),
-        pytest.param("linux_x86_64", "has the tag linux_x86_64, which public indexes refuse", id="without a promise"),
+        pytest.param("linux_x86_64", "has the tag linux_x86_64, which public indexes reject", id="without a promise"),
         pytest.param(
             "manylinux_2_12_x86_64",
             "promises glibc 2.12, but lib/libamdhip64.so.7: GLIBC_2.17 needs 2.17",
@@ -230,7 +232,7 @@ def test_a_preference_for_an_artifact_that_is_not_there_is_reported() -> None:
         PlanWarning(
             "unknown-artifact",
             "[[prefer]] bin/**",
-            "prefers the artifact core-hop, which is not there",
+            "prefers the artifact core-hop, which doesn't exist",
             "Correct or remove the row.",
         ),
     )
@@ -244,7 +246,8 @@ def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
     (found,) = make_plan(catalog, load_recipe(), facts, PlanOptions()).warnings
     assert (found.kind, found.subject, found.files) == ("broken-link", artifact, ("bin/gone", "loop"))
     assert found.found == (
-        "bin/gone is a symlink to bin/nowhere, but no artifact contains it, and 1 more such symlink: left out"
+        "contains bin/gone, a symlink to bin/nowhere, but no artifact contains it, and 1 more such symlink; "
+        "left out of the packages"
     )
 
 
@@ -254,22 +257,22 @@ def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
         pytest.param(
             ["lib/libhipblaslt.dll.a"],
             "lib/libhipblaslt.dll.a",
-            "stands in the place of hipblaslt.lib, and has the name that GNU linkers alone look for",
-            "Have the build make hipblaslt.lib, which MSVC, clang-cl and CMake look for.",
+            "has a name that only GNU linkers look for",
+            "Make the build create hipblaslt.lib, which MSVC, clang-cl, and CMake look for.",
             id="instead",
         ),
         pytest.param(
             ["lib/libx.dll.a", "lib/x.lib"],
             "lib/libx.dll.a",
-            "stands beside lib/x.lib, and has the name that GNU linkers alone look for",
-            "Nothing needs to be done if both are of the same DLL.",
+            "has a name that only GNU linkers look for, and is next to lib/x.lib",
+            "Ignore this warning if both import libraries are for the same DLL.",
             id="beside",
         ),
         pytest.param(
             ["lib/x.dll.a", "bin/x.lib"],
             "lib/x.dll.a",
-            "stands in the place of x.lib, and has the name that GNU linkers alone look for",
-            "Have the build make x.lib, which MSVC, clang-cl and CMake look for.",
+            "has a name that only GNU linkers look for",
+            "Make the build create x.lib, which MSVC, clang-cl, and CMake look for.",
             id="another folder",
         ),
     ],
@@ -287,7 +290,7 @@ def test_binaries_that_nothing_loads_are_one_warning() -> None:
     facts = msgspec.structs.replace(make_facts(), foreign=("lib/python/t64.exe", "lib/python/w64.exe"))
     [warning] = foreign_binaries(facts)
     assert (warning.kind, warning.subject) == ("foreign-binary", "lib/python/t64.exe and 1 more")
-    assert warning.found == "ship as data: Linux on these packages' machine loads none of them"
+    assert warning.found == "can't be loaded by Linux on the machine of these packages; shipped as data"
     assert warning.files == ("lib/python/t64.exe", "lib/python/w64.exe")
     assert list(foreign_binaries(make_facts())) == []
 
@@ -321,15 +324,15 @@ def test_a_dll_that_nobody_brings_is_told(*, is_delayed: bool) -> None:
     [warning] = missing(delayed=names) if is_delayed else missing(*names)
     path = "_rocm_sdk_libraries/bin/rocblas.dll"
     assert (warning.subject, warning.files) == ("hipblaslt.dll", (path,))
-    assert warning.found == f"needed by {path}, but no package has it, and Windows doesn't either"
+    assert warning.found == f"needed by {path}, but neither a package nor Windows has it"
 
 
 def test_a_debug_run_time_library_is_told_as_such() -> None:
     [warning] = missing("VCRUNTIME140D.dll", "MSVCP140.dll")
     path = "_rocm_sdk_libraries/bin/rocblas.dll"
     assert (warning.subject, warning.files) == ("VCRUNTIME140D.dll", (path,))
-    assert warning.found == f"needed by {path}, which only machines with Visual Studio have"
-    assert warning.remedy == "Build for release (/MD instead of /MDd)."
+    assert warning.found == f"needed by {path}, but only machines with Visual Studio have it"
+    assert warning.remedy == "Build the file for release (/MD instead of /MDd)."
 
 
 def test_the_recipe_may_say_that_systems_have_a_dll() -> None:

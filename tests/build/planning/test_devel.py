@@ -181,11 +181,11 @@ def test_links_to_and_through_folders_lead_to_files_alone(entries: list[TarEntry
     ("entries", "lost"),
     [
         ([link("r/a", "b"), link("r/b", "a")], [("a", "a", "that loops at r/a")]),
-        ([file("r/a/f"), link("r/a/up", "..")], [("a/up", "a/up", "to r, a folder that it is in itself")]),
+        ([file("r/a/f"), link("r/a/up", "..")], [("a/up", "a/up", "to r, a folder that contains the symlink")]),
         ([file("r/f"), link("r/top", "../..")], [("top", "top", "that leads out of site-packages at r/top")]),
         ([file("r/f"), link("r/etc", "/etc/f")], [("etc", "etc", "that leads out of site-packages at r/etc")]),
-        ([file("r/f"), link("r/x", "gone")], [("x", "x", "to r/gone, where no file is")]),
-        ([file("r/f"), link("r/x", "f/g")], [("x", "x", "to what would be below r/f, which is no folder")]),
+        ([file("r/f"), link("r/x", "gone")], [("x", "x", "to r/gone, where there is no file")]),
+        ([file("r/f"), link("r/x", "f/g")], [("x", "x", "to a path below r/f, which is not a folder")]),
     ],
 )
 def test_links_without_a_file_at_their_ends_are_told(entries: list[TarEntry], lost: list[tuple[str, str, str]]) -> None:
@@ -219,6 +219,6 @@ def test_a_link_to_a_folder_above_one_that_was_crossed_is_lost() -> None:
     parted = part_links("r", entries)
     assert parted.links == {"c/back/b/f": "r/a/b/f"}
     assert [(one.path, one.link, one.reason) for one in parted.lost] == [
-        ("a/b/there/back", "c/back", "to r/a, a folder that it is in itself"),
-        ("c/back/b/there", "a/b/there", "to r/c, a folder that it is in itself"),
+        ("a/b/there/back", "c/back", "to r/a, a folder that contains the symlink"),
+        ("c/back/b/there", "a/b/there", "to r/c, a folder that contains the symlink"),
     ]

@@ -260,8 +260,9 @@ def test_a_recipe_that_forces_families_where_none_is_stops_the_build(tmp_path: P
         (SAMPLE_SDK.parent / "build/rocm.toml").read_text().replace("schema = 1", 'schema = 1\nlayout = "per-family"')
     )
     expected = (
-        "/src: has no artifacts of a target family; expected some: the recipe's layout is per-family. "
-        "Take the layout out of the recipe."
+        "/src: has no artifacts for a target family; expected such artifacts, because the recipe's layout is "
+        "per-family. "
+        "Remove the layout from the recipe."
     )
     with pytest.raises(InputError, match=re.escape(expected)):
         make_plan(make_catalog(*COMMON), load_recipe(recipe), make_facts(ELVES), PlanOptions())
@@ -296,12 +297,12 @@ def test_a_suffix_lets_two_builds_share_an_environment() -> None:
 
 @pytest.mark.parametrize(
     ("word", "asked"),
-    [("gfx94X-dcgpu", ", which --linux-amdgpu-families gfx94X-dcgpu asks for"), ("gfx942", "")],
+    [("gfx94X-dcgpu", " (from --linux-amdgpu-families gfx94X-dcgpu)"), ("gfx942", "")],
 )
 def test_an_expected_target_without_artifacts_stops_the_build_and_is_named_as_given(word: str, asked: str) -> None:
     expected = (
-        f"/src: has no artifacts for the expected target gfx942{asked}; expected them in addition to those for: "
-        f"gfx1030, gfx906, gfx90a. Add its artifacts, or take {word} out of --linux-amdgpu-families."
+        f"/src: has no artifacts for the expected target gfx942{asked}; expected such artifacts in addition to the "
+        f"artifacts for gfx1030, gfx906, gfx90a. Add its artifacts, or remove {word} from --linux-amdgpu-families."
     )
     options = PlanOptions(linux_families=(f"gfx906;{word}",))
     with pytest.raises(ProblemsError, match=re.escape(expected)):
@@ -314,9 +315,9 @@ def test_expected_targets_that_one_word_stands_for_are_one_problem() -> None:
         plan(*COMMON, *KERNELS.values(), options=options)
     assert str(caught.value) == (
         "/src: 1 problem\n"
-        "  /src: has no artifacts for the expected targets gfx1100, gfx1101, gfx1102, which --targets gfx110X-dgpu "
-        "asks for; expected them in addition to those for: gfx1030, gfx906, gfx90a. Add their artifacts, or take "
-        "gfx110X-dgpu out of --targets."
+        "  /src: has no artifacts for the expected targets gfx1100, gfx1101, gfx1102 (from --targets gfx110X-dgpu); "
+        "expected such artifacts in addition to the artifacts for gfx1030, gfx906, gfx90a. Add their artifacts, or "
+        "remove gfx110X-dgpu from --targets."
     )
 
 
@@ -326,7 +327,9 @@ def test_an_expected_target_is_there_when_only_its_xnack_variant_is() -> None:
 
 
 def test_a_required_package_without_files_stops_the_build() -> None:
-    with pytest.raises(ProblemsError, match=re.escape("/src: has no files for the package libraries; expected one of")):
+    with pytest.raises(
+        ProblemsError, match=re.escape("/src: has no files for the package libraries; expected at least one of")
+    ):
         plan(HIP, *HIP_LINKS, HIPCC)
 
 
@@ -344,8 +347,8 @@ def test_a_device_file_over_a_library_file_stops_the_build() -> None:
 @pytest.mark.parametrize(
     ("options", "version", "expected"),
     [
-        (PlanOptions(version="seven"), "7.2.0", "--version: is 'seven'; expected a version as PEP 440 defines it"),
-        (PlanOptions(), "", "/src: names no version; expected rocm_package_version in its manifest"),
+        (PlanOptions(version="seven"), "7.2.0", "--version: is 'seven'; expected a PEP 440 version"),
+        (PlanOptions(), "", "/src: has no version; expected rocm_package_version in the SDK manifest"),
         (PlanOptions(), "7.2-beta-x", "/src: the SDK manifest's version: is '7.2-beta-x'"),
     ],
     ids=["option", "none", "manifest"],
@@ -358,7 +361,7 @@ def test_a_malformed_version_is_refused(options: PlanOptions, version: str, expe
 def test_an_artifact_for_one_target_that_no_package_takes_is_reported() -> None:
     stray = file_entry("lib/wmma.co", "rocwmma_lib_gfx1100")
     made = plan(*COMMON, KERNELS["gfx906"], stray)
-    assert Dropped("", "rocwmma_lib_gfx1100", "no package takes this artifact") in made.dropped
+    assert Dropped("", "rocwmma_lib_gfx1100", "no package uses this artifact") in made.dropped
 
 
 def test_a_library_that_is_needed_by_its_file_name_is_found() -> None:
@@ -372,7 +375,8 @@ def test_a_library_that_is_needed_by_its_file_name_is_found() -> None:
 
 def test_a_file_where_another_needs_a_folder_stops_the_build() -> None:
     inner = file_entry("lib/librocblas.so.5/y", "blas_lib_generic")
-    expected = "_rocm_sdk_libraries/lib/librocblas.so.5: is a file, and also the folder of lib/librocblas.so.5/y"
+    place = "_rocm_sdk_libraries/lib/librocblas.so.5"
+    expected = f"{place}: would be both a file and the folder that contains lib/librocblas.so.5/y"
     with pytest.raises(ProblemsError, match=re.escape(expected)):
         plan(*COMMON, inner)
 
@@ -425,7 +429,7 @@ def test_variants_select_among_the_libraries_of_families() -> None:
 
 
 def test_variants_of_no_packages_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^--variants: no package exists for each GPU; expected packages of single "):
+    with pytest.raises(InputError, match=r"^--variants: there are no packages for single GPUs; expected packages for "):
         plan(*COMMON, options=PlanOptions(variants=True))
 
 

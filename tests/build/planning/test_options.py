@@ -12,11 +12,11 @@ from tests.build.selectors import plan
 
 
 def test_a_suffix_that_fits_no_module_name_is_refused() -> None:
-    expected = "--version-suffix: is '-x'; expected letters, digits and underscores, as in a module's name"
+    expected = "--version-suffix: is '-x'; expected letters, digits, and underscores, as in the name of a module"
     with pytest.raises(InputError, match=re.escape(expected)):
         plan(options=PlanOptions(module_suffix="-x"))
 
 
 def test_a_platform_that_is_a_plain_text_is_refused() -> None:
-    with pytest.raises(InputError, match="platform: is 'windows'; expected one of linux, windows, as a Platform"):
+    with pytest.raises(InputError, match="platform: is 'windows'; expected a member of Platform: linux, windows"):
         check_options(PlanOptions(platform="windows"))  # type: ignore[arg-type]

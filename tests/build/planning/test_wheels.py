@@ -87,10 +87,10 @@ def test_rows_that_make_no_relay_are_told(run: Run, tmp_path: Path) -> None:
     assert [(warning["subject"], warning["found"]) for warning in warnings] == [
         (
             "lib/llvm/bin/amdclang++.exe",
-            "ships as it is: the target of its relay, lib/llvm/bin/absent.exe, is in no wheel of core",
+            "ships unchanged, because lib/llvm/bin/absent.exe is not in any wheel of core",
         ),
-        ("lib/llvm/bin/amdclang.exe", "is no copy of lib/llvm/bin/clang.exe, so that it ships as it is"),
-        ("lib/llvm/bin/flang.exe", "is in no wheel of core, so that no relay is made"),
+        ("lib/llvm/bin/amdclang.exe", "ships unchanged, because it is not a copy of lib/llvm/bin/clang.exe"),
+        ("lib/llvm/bin/flang.exe", "is not in any wheel of core, so no relay replaces it"),
     ]
     members = {member["path"]: member for wheel in document["wheels"] for member in wheel["members"]}
     assert members[f"{BIN}/amdclang.exe"]["type"] == "file"
@@ -109,7 +109,7 @@ def test_rows_that_make_no_relay_are_told(run: Run, tmp_path: Path) -> None:
     [
         (
             '"bin/a.exe" = { target = "lib/llvm/bin/clang++.exe" }',
-            "packages.core.relays.'bin/a.exe' starts 'lib/llvm/bin/clang++.exe', a relay itself",
+            "packages.core.relays.'bin/a.exe' starts 'lib/llvm/bin/clang++.exe', which is a relay, too",
         ),
         ('"bin/a.exe" = { target = "bin/b.bat" }', "packages.core.relays.'bin/a.exe': the target isn't a program"),
         (

@@ -202,12 +202,13 @@ def check_refused(dist: Path, to: str, out: Path, *expected: str, targets: tuple
 def test_a_lower_version_and_one_that_is_there_are_refused(dist: Path, tmp_path: Path) -> None:
     names = "rocm-7.0.0rc1.tar.gz, rocm_profiler-7.0.0rc1-py3-none-manylinux_2_5_x86_64.whl and 6 other files"
     lower = (
-        f"--to: is 7.0.0b2, which is lower than 7.0.0rc1 of {names}; expected a later version: installers would take"
+        f"--to: is 7.0.0b2, which is lower than 7.0.0rc1, the version of {names}; expected a later version, because "
+        "installers would prefer the candidates"
     )
-    check_refused(dist, "7.0.0b2", tmp_path / "out", f"{lower} the old one")
-    there = f"--to: is 7.0rc1, which {names} in /dist have already; expected a version that is not there yet"
+    check_refused(dist, "7.0.0b2", tmp_path / "out", lower)
+    there = f"--to: is 7.0rc1, which {names} in /dist already have; expected a version that no candidate has"
     check_refused(dist, "7.0rc1", tmp_path / "out", there)
-    invalid = "--to: is 'seven'; expected a version as PEP 440 defines it, such as 7.2.0"
+    invalid = "--to: is 'seven'; expected a PEP 440 version, such as 7.2.0"
     check_refused(dist, "seven", tmp_path / "out", invalid)
 
 
@@ -218,14 +219,14 @@ def test_several_versions_are_listed_with_one_that_is_there(dist: Path, tmp_path
         dist,
         "7.0.0",
         tmp_path / "out",
-        "/dist: holds several versions: 7.0.0rc1: rocm-7.0.0rc1.tar.gz, rocm_profiler-7.0.0rc1-py3-none-"
+        "/dist: contains several versions: 7.0.0rc1: rocm-7.0.0rc1.tar.gz, rocm_profiler-7.0.0rc1-py3-none-"
         "manylinux_2_5_x86_64.whl and 6 other files; 7.1.0: rocm_profiler-7.1.0-py3-none-any.whl; 7.0.0: "
-        "rocm_sdk_core-7.0.0-py3-none-any.whl; expected one. Keep the files of one version in the folder, and move the "
-        "others.",
-        "--to: is 7.0.0, which is lower than 7.1.0 of rocm_profiler-7.1.0-py3-none-any.whl; expected a later version: "
-        "installers would take the old one",
-        "--to: is 7.0.0, which rocm_sdk_core-7.0.0-py3-none-any.whl in /dist has already; expected a version that is "
-        "not there yet",
+        "rocm_sdk_core-7.0.0-py3-none-any.whl; expected one version. Keep the files of one version in the folder, and "
+        "move the others.",
+        "--to: is 7.0.0, which is lower than 7.1.0, the version of rocm_profiler-7.1.0-py3-none-any.whl; expected a "
+        "later version, because installers would prefer the candidates",
+        "--to: is 7.0.0, which rocm_sdk_core-7.0.0-py3-none-any.whl in /dist already has; expected a version that no "
+        "candidate has",
     )
 
 
@@ -233,18 +234,18 @@ def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -
     (tmp_path / "out").mkdir()
     for name in ("rocm-7.0.0.tar.gz", "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"):
         (tmp_path / "out" / name).touch()
-    rest = "exists already; expected no file of that name. Remove it, or choose another --dest-dir."
+    rest = "already exists; expected no file with this name. Remove the file, or choose another --dest-dir."
     expected = (
         f"/out/rocm-7.0.0.tar.gz: {rest}",
         f"/out/rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl: {rest}",
     )
     check_refused(dist, "7.0.0", tmp_path / "out", *expected)
-    rest = "expected a folder outside of theirs. Change --dest-dir."
-    check_refused(dist, "7.0.0", dist, f"/dist: holds the candidates; {rest}")
+    rest = "expected a folder outside of /dist. Change --dest-dir."
+    check_refused(dist, "7.0.0", dist, f"/dist: contains the candidates; {rest}")
 
 
 def test_a_folder_below_that_of_the_candidates_is_refused(dist: Path) -> None:
-    rest = "is a folder in ; expected a folder outside of theirs. Change --dest-dir."
+    rest = "is a folder in ; expected a folder outside of . Change --dest-dir."
     check_refused(dist, "7.0.0", dist / "release", f"/release: {rest}")
 
 
@@ -260,7 +261,7 @@ def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, t
         "a-1.tar.gz: not a readable .tar.gz archive (Not a gzipped file (b'no')). Build or fetch it again.",
         "b-1-py3-none-any.whl: is a damaged archive (File is not a zip file). Build or download it again.",
         "c.tar.gz: is not the file name of a wheel or sdist",
-        "rocm_sdk_core-7.0.0rc2-py3-none-manylinux_2_17_x86_64.whl: is rocm-sdk-core 7.0.0rc1 by its metadata",
+        f"{CORE.replace('rc1', 'rc2')}: is rocm-sdk-core 7.0.0rc1 according to its metadata",
     ]
     assert not (tmp_path / "out").exists()
 
@@ -345,7 +346,7 @@ def test_damaged_wheels_are_all_named_and_nothing_is_written(dist: Path, tmp_pat
 
 def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_path: Path) -> None:
     _break_record(dist / CORE)
-    remedy = "It is damaged: build or download it again."
+    remedy = "The wheel is damaged. Build or download it again."
     expected = (
         f"/dist/{CORE}: RECORD lists rocm_sdk_core/_cli.py, which does not exist. {remedy}",
         f"/dist/{CORE}: RECORD has a different hash for rocm_sdk_core/__init__.py. {remedy}",
@@ -357,12 +358,14 @@ def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_pat
 
 
 def test_targets_without_packages_are_refused_with_those_that_have_some(dist: Path, tmp_path: Path) -> None:
-    message = "--targets: /dist has no packages for gfx1100, gfx1201; expected some of gfx906, gfx90a, gfx1030"
+    message = (
+        "--targets: /dist has no packages for gfx1100, gfx1201; expected targets with packages: gfx906, gfx90a, gfx1030"
+    )
     check_refused(dist, "7.0.0", tmp_path / "out", message, targets=("gfx1100", "gfx906", "gfx1201"))
     (dist / "rocm-7.0.0rc1.tar.gz").unlink()
     message = (
-        "/dist: has no selector; expected a rocm sdist or wheel, which says what is for which GPU. "
-        "Promote it without --targets."
+        "/dist: has no selector; expected a rocm sdist or wheel, which maps GPUs to packages. "
+        "Promote the folder without --targets."
     )
     check_refused(dist, "7.0.0", tmp_path / "out", message, targets=("gfx906",))
 

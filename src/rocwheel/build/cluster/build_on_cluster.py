@@ -1,6 +1,6 @@
-"""Builds on a cluster: workers pack a plan in pieces and assemble the wheels in a folder or a store.
+"""Builds on a cluster: workers pack members into pieces, and assemble the wheels in a folder or a store.
 
-This process sees only the records of pieces.
+The process that starts the build sees only descriptions of the pieces, not their bytes.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class ClusterJob(msgspec.Struct, frozen=True):
     dest: str
     """A folder that all machines share, or an ``s3://`` URL. Distributions go to ``dist`` below it."""
     scheduler: str
-    """The address of the scheduler, or the file that it wrote its address to."""
+    """The address of the scheduler, or the scheduler file that contains the address."""
     level: int = WHEEL_LEVEL
 
     def run(self, warn: Callable[[str], object], *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
-        """Build, and return the plan and the results; ``warn`` receives messages for the user.
+        """Build, and return the plan and the results. ``warn`` receives messages for the user.
 
         Raises whatever `rocwheel.build.job.BuildJob.run`, `rocwheel.build.cluster.readers.connected`, and
         `build_wheels` raise.
@@ -94,7 +94,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
         written_to = place.write_manifest(manifest)
         if self.inputs.repeats:
             self.inputs.repeats.check_outputs(manifest.outputs)
-        # Other contents of a bucket are the publisher's business.
+        # A bucket may contain other files; only the publisher knows whether they belong there.
         leftovers = find_leftovers(Path(place.dist), [one.path for one in built]) if place.folder else ()
         warnings = plan.warnings + leftovers
         return plan, BuildResult(plan.version, plan.targets, built, warnings, removed, manifest=written_to)
@@ -112,12 +112,12 @@ def _open_place(dest: str) -> SharedFolder | SharedStore:
 
 
 class SharedFolder:
-    """A folder with the same path on every machine. Methods raise `WorkError` if it isn't writable."""
+    """A folder with the same path on every machine. Methods raise `WorkError` if the folder isn't writable."""
 
     def __init__(self, dest_dir: Path) -> None:
-        """Raise `InputError` if something else is in place of the folder, its manifest, or its checksums."""
+        """Raise `InputError` if the path of the folder, its manifest, or its checksums is taken by something else."""
         self.folder = dest_dir
-        """The folder of the manifest."""
+        """The folder that receives the manifest."""
         self._dist_dir = dest_dir / "dist"
         check_destination(self._dist_dir)
         check_manifest_place(dest_dir)
@@ -128,7 +128,7 @@ class SharedFolder:
         return str(self._dist_dir.resolve())
 
     def prepare(self) -> tuple[str, ...]:
-        """Create the folder, and return the removed leftovers of killed builds."""
+        """Create the folder, remove the leftovers of killed builds, and return the removed paths."""
         try:
             self._dist_dir.mkdir(parents=True, exist_ok=True)
         except OSError as e:
@@ -138,7 +138,7 @@ class SharedFolder:
 
     @contextmanager
     def exchange(self) -> Iterator[Exchange]:
-        """Yield a hidden folder. The next build removes what a killed build leaves of it."""
+        """Yield an exchange in a hidden folder. If the build is killed, the next build removes that folder."""
         with ExitStack() as stack:
             try:
                 folder = stack.enter_context(scratch_folder(Path(self.dist, "exchange")))
@@ -148,24 +148,24 @@ class SharedFolder:
             yield Exchange(str(folder))
 
     def write_sdists(self, plan: Plan, source_date: SourceDate) -> tuple[BuiltDistribution, ...]:
-        """Write the source distributions of a plan, which are small, from this process."""
+        """Write the source distributions of a plan from this process, because they are small."""
         return tuple(write_planned_sdist(sdist, Path(self.dist), source_date) for sdist in plan.sdists)
 
     def write_manifest(self, manifest: BuildManifest) -> str:
-        """Write the manifest and the checksums after everything else, and return the manifest's path."""
+        """Write the manifest and the checksums, which must come last, and return the manifest's path."""
         return str(write_manifest(self.folder, manifest))
 
 
 class SharedStore:
-    """A store that every machine can access. Its contents stay unless a build writes a file with the same name.
+    """A store that every machine can access. A build replaces only files with the names that it writes.
 
-    Methods raise `StoreError` if it isn't writable.
+    Methods raise `StoreError` if the store isn't writable.
     """
 
     folder = None
 
     def __init__(self, url: str) -> None:
-        """Raise `InputError` for checksums that are not from a build."""
+        """Raise `InputError` if the store has checksums that are not from a build."""
         self._url = url
         self.dist = f"{url}/dist"
         store = Exchange(url).store()
@@ -185,17 +185,20 @@ class SharedStore:
 
     @contextmanager
     def exchange(self) -> Iterator[Exchange]:
-        """Yield a part of the store. A rule of the bucket has to remove what a killed build leaves of it."""
+        """Yield an exchange in the store.
+
+        If the build is killed, only a lifecycle rule of the bucket removes its objects.
+        """
         exchange = Exchange(f"{self._url}/.rocwheel-exchange/{uuid.uuid4().hex}")
         try:
             yield exchange
         finally:
-            with suppress(StoreError):  # it must not hide why the build failed
+            with suppress(StoreError):  # a failed cleanup must not hide the build's own error
                 for stored in exchange.store().list():
                     exchange.store().delete(stored.name)
 
     def write_sdists(self, plan: Plan, source_date: SourceDate) -> tuple[BuiltDistribution, ...]:
-        """Write the source distributions of a plan, which are small, from this process."""
+        """Upload the source distributions of a plan from this process, because they are small."""
         store = Exchange(self.dist).store()
         with tempfile.TemporaryDirectory(prefix="rocwheel-") as folder:
             written = [write_planned_sdist(sdist, Path(folder), source_date) for sdist in plan.sdists]
@@ -218,8 +221,8 @@ def build_wheels(
 ) -> tuple[BuiltDistribution, ...]:
     """Write the wheels of a plan, and return the results in the order of the plan.
 
-    With ``stage_all``, all inputs go through the exchange, even those that workers might be able to read by path. That
-    is the default if the destination is a store, because the machines then share no folder.
+    With ``stage_all``, all inputs go through the exchange, even inputs that workers might be able to read by path. That
+    is the default if the destination is a store, because then the machines have no shared folder.
 
     The bytes are the same as those from `rocwheel.build.building.build`. Raises `AccessError` if a worker can't read an
     input, `ChangedFileError` if an input changed before its wheel was assembled, and `PoisonedJobError` if an input
@@ -239,16 +242,16 @@ def _key(wheel: PlannedWheel) -> tuple[str, str]:
 
 
 class JobTag(msgspec.Struct, frozen=True):
-    """The wheel and unit of a job's record, and its number of bytes."""
+    """The wheel and unit that a job works on, and the job's size in bytes."""
 
     wheel: int
     unit: int = -1
-    """-1 for the job that assembles the wheel."""
+    """The index of the unit, or -1 for the job that assembles the wheel."""
     size: int = 0
 
 
 class _WheelJobs:
-    """Creates jobs for wheels, largest first, and collects their records."""
+    """Creates jobs for wheels, largest first, and collects the results of the jobs."""
 
     def __init__(
         self, wheels: Sequence[PlannedWheel], settings: Settings, staging: Staging, progress: Progress
@@ -260,10 +263,10 @@ class _WheelJobs:
         self._progress = progress
         self._records: dict[int, list[tuple[int, Piece | Hashed]]] = {}
         self._left: dict[int, int] = {}
-        """The number of missing members, or parts of members and their digests."""
+        """The number of results that each wheel still needs: members, parts of members, and digests."""
 
     def packing(self) -> Iterator[Job]:
-        """Yield the packing jobs, each when workers can read its input."""
+        """Yield each packing job as soon as workers can read its input."""
         for number, wheel in enumerate(self._wheels):
             units = list(divide_wheel(wheel_members(wheel), self._settings.level))
             self._records[number] = []
@@ -290,7 +293,7 @@ class _WheelJobs:
         name, settings = _name((placed,)), self._settings
         stored = settings.exchange.put_member(tag.wheel, tag.unit, placed)
         if stream_format(placed.member) is None:
-            # The longest one goes first.
+            # Hashing takes longest, so it goes first.
             yield Job(name, hash_member, (settings, stored, spans), tag)
         whole = planned_size([placed.member])
         for span in spans:
@@ -298,9 +301,9 @@ class _WheelJobs:
             yield Job(name, pack_cut, (settings, stored, span), msgspec.structs.replace(tag, size=size))
 
     def take(self, job: Job, value: Piece | Hashed | BuiltDistribution) -> list[Job]:
-        """Collect the result of a job. If it was the last one, return the job that assembles the wheel.
+        """Collect the result of a job. If the result completes a wheel, return the job that assembles the wheel.
 
-        Raises `ChangedFileError` if an input of the wheel has changed; then the wheel doesn't appear.
+        Raises `ChangedFileError` if an input of the wheel has changed; the wheel is not written in that case.
         """
         tag: JobTag = job.tag
         self._progress.advance(tag.size)
@@ -315,7 +318,7 @@ class _WheelJobs:
         wheel = self._wheels[number]
         require_same(wheel, self._staging)
         bare = msgspec.structs.replace(wheel, members=(), licenses=())
-        # The pieces of a wheel, and by name the digests of members that were packed in parts.
+        # The pieces of a wheel, and the digests of members that were packed in parts, keyed by name.
         records = self._records.pop(number)
         units: dict[int, list[Piece]] = {}
         hashes: dict[int, Hashed] = {}
@@ -337,7 +340,7 @@ class _WheelJobs:
 
 
 def _name(members: Sequence[PlacedMember]) -> str:
-    """Return the name of members for messages: that of an artifact file, if there is one."""
+    """Return a name for a group of members in messages: the name of an artifact file, if the group has one."""
     first = members[0]
     name = first.name
     if isinstance(first.member, FileMember):
@@ -346,32 +349,32 @@ def _name(members: Sequence[PlacedMember]) -> str:
 
 
 _TASK = 32 << 20
-"""The bytes that one worker deflates in about a second, so that the overhead of some milliseconds per task is small."""
+"""The number of bytes that one worker deflates in about a second. The overhead of a task is only a few milliseconds."""
 _STORED_TASK = 128 << 20
-"""The same for members that are not deflated."""
+"""The number of bytes in a task whose members are not deflated."""
 _LEAST = 64 << 10
-"""The minimum size that a file counts for, because many small files also take time."""
+"""The minimum cost of a file in bytes, because many small files also take time."""
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """Consecutive members of a wheel that one task packs, or one member that is packed by spans."""
+    """Consecutive members of a wheel that one task packs, or a single member that several tasks pack in spans."""
 
     members: tuple[PlacedMember, ...]
     spans: tuple[Span, ...] = ()
-    """The spans of a single member, with a task for each; empty for members that are packed whole."""
+    """The spans of a single member, with one task for each span; empty for members that are packed whole."""
 
 
 def _record_count(unit: Unit) -> int:
-    """Return how many records of members, or of parts and their digest, complete a unit."""
+    """Return the number of results that complete a unit: its members, or the parts of its member and their digest."""
     if not unit.spans:
         return len(unit.members)
     return len(unit.spans) + (stream_format(unit.members[0].member) is None)
 
 
 def divide_wheel(members: Iterable[PlacedMember], level: int) -> Iterator[Unit]:
-    """Yield units for the members of a wheel, in order; ``level`` is the deflate level, and 0 stores.
+    """Divide the members of a wheel into units, and yield the units in order. ``level`` is the deflate level; 0 stores.
 
-    Groups small members and splits large ones into tasks of about equal size.
+    Groups small members and splits large members into tasks of about equal size.
     """
     task = _TASK if level else _STORED_TASK
     group: list[PlacedMember] = []
@@ -392,9 +395,9 @@ def divide_wheel(members: Iterable[PlacedMember], level: int) -> Iterator[Unit]:
 
 
 def _spans(placed: PlacedMember, task: int) -> tuple[Span, ...]:
-    """Return the spans that a member is split into; empty if it is packed whole.
+    """Return the spans that a member is split into, or an empty tuple if the member is packed whole.
 
-    Its size after edits is not known yet, so the last span has no end.
+    The size after edits is not yet known, so the last span has no end.
     """
     member, size = placed.member, planned_size([placed.member])
     encoding = stream_format(member)

@@ -1,7 +1,7 @@
-"""A Dask cluster. Only this module imports Dask.
+"""Implements a cluster with Dask. Only this module imports Dask.
 
-Futures are dropped as soon as they are done. If a worker is lost, Dask repeats its finished jobs whose futures are
-still referenced.
+Futures are dropped as soon as their jobs are done. Otherwise, if a worker is lost, Dask would repeat finished jobs
+whose futures are still referenced.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _TIMEOUT = 10
-"""How long the scheduler may take for its first answer, in seconds."""
+"""The time limit for the scheduler's first answer, in seconds."""
 _RECOVERY_TIMEOUT = 60
-"""How long lost workers may take to come back, in seconds: a nanny restarts them."""
+"""The time limit for lost workers to come back, in seconds. A nanny restarts them."""
 _RETRIES = 2
-"""How often a failed job is retried."""
+"""The number of times that a failed job is retried."""
 _JOBS_PER_THREAD = 3
 _LAST_PORT = 65535
 _CHATTY = ("distributed", "tornado", "asyncio")
@@ -44,9 +44,9 @@ _read_security: Any = Security
 
 @contextmanager
 def opened(scheduler: str) -> Iterator[DaskCluster]:
-    """Yield the cluster of the scheduler at an address, or of the one that wrote its address to a file.
+    """Yield the cluster of a scheduler. ``scheduler`` is the address, or the scheduler file that contains the address.
 
-    Raises `InputError` if it can't be reached, runs another Python, or has no workers.
+    Raises `InputError` if the cluster can't be reached, runs another Python version, or has no workers.
     """
     address = read_address(scheduler)
     try:
@@ -75,7 +75,7 @@ def opened(scheduler: str) -> Iterator[DaskCluster]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide Dask's log, such as the traceback of each lost connection, because errors report what users need."""
+    """Silence Dask's log, such as the traceback for each lost connection. Errors tell users what they need to know."""
     logger_names = [None, *(name for name in logging.root.manager.loggerDict if _is_chatty(name))]
     handlers = {handler for name in logger_names for handler in logging.getLogger(name).handlers}
     for handler in handlers:
@@ -101,7 +101,7 @@ def _has_certificates() -> bool:
     try:
         return _read_security().get_connection_args("client")["ssl_context"] is not None
     except (OSError, ValueError, TypeError):
-        return True  # the client reports what is wrong with them
+        return True  # the client reports any problem with the certificates
 
 
 def _reason(error: BaseException) -> str:
@@ -120,13 +120,13 @@ class DaskCluster:
 
     @property
     def under_way(self) -> int:
-        """How many submitted jobs have answers that were not taken."""
+        """The number of submitted jobs whose answers have not been taken."""
         return len(self._jobs)
 
     def check_pythons(self) -> None:
-        """Raise `InputError` if a worker runs another Python, which can't even be queried by a function.
+        """Raise `InputError` if a worker runs another Python version, because Dask then can't call a function on it.
 
-        Reports an error for each such worker, or one if there are no workers.
+        Reports one error for each such worker, or a single error if there are no workers.
         """
         if not self._count_threads():
             remedy = "Start workers, for example with 'dask worker ADDRESS'."
@@ -142,12 +142,12 @@ class DaskCluster:
         raise_all(self.address, problems)
 
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Call a function on every worker; return its result or exception by worker, without lost workers."""
+        """Call a function on every worker. Return each worker's result or exception, without workers that were lost."""
         try:
             returned: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
         except OSError as e:
             raise self._lost() from e
-        # A worker that was lost in the meantime doesn't matter, because each job also compares versions.
+        # Workers that were lost in the meantime don't matter, because each job also compares versions.
         answers = {worker: answer for worker, answer in returned.items() if not isinstance(answer, CommClosedError)}
         if not answers:
             raise WorkError(self.address, "has no workers left")
@@ -169,14 +169,14 @@ class DaskCluster:
         return answer
 
     def _answer(self, future: Any) -> Answer | None:
-        """Return the answer of a finished job, or `None` if its worker was lost and the job is repeated."""
+        """Return the answer of a finished job, or `None` if the worker was lost and the job runs again."""
         job = self._jobs[future]
         try:
             if future.status == "finished":
                 return Answer(job, future.result(timeout=_RECOVERY_TIMEOUT))
             error = future.exception(timeout=_RECOVERY_TIMEOUT) if future.status == "error" else None
         except (TimeoutError, asyncio.TimeoutError, CommClosedError):
-            return None  # if the scheduler is lost, the job is canceled next
+            return None  # if the scheduler is lost, Dask cancels the job next
         except Exception as e:
             error = e
         if isinstance(error, KilledWorker):
@@ -196,7 +196,7 @@ class DaskCluster:
         )
 
     def _count_threads(self) -> int:
-        """Return the number of worker threads from the scheduler, and note how many jobs they accept."""
+        """Return the scheduler's number of worker threads, and update the number of jobs to keep in progress."""
         try:
             threads: int = sum(self._client.nthreads().values())
         except Exception as e:
@@ -206,7 +206,7 @@ class DaskCluster:
 
     def _lost(self) -> WorkError:
         return WorkError(
-            self.address, "is gone or has lost the jobs", remedy="Check its log, then run the command again."
+            self.address, "has stopped or has lost the jobs", remedy="Check its log, then run the command again."
         )
 
     def close(self) -> None:

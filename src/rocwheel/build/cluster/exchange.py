@@ -1,10 +1,12 @@
-"""The exchange: a folder or store through which workers get files that their machines lack, and return packed bytes.
+"""The exchange, a folder or store that transfers files to workers that can't read them by path, and packed bytes back.
 
-It is below the destination and is removed when the build ends.
+The exchange is below the destination and is removed when the build ends.
 
-| name | contents | |---|---| | ``inputs/NUMBER-SIZE/CHUNK`` | `CHUNK` bytes of concatenated files that workers can't
-read by path | | ``members/WHEEL-UNIT`` | a member that several tasks pack in parts | | ``pieces/NAME`` | packed bytes,
-in the order of their wheel |
+| name | contents |
+|---|---|
+| ``inputs/NUMBER-SIZE/CHUNK`` | `CHUNK` bytes of concatenated files that workers can't read by path |
+| ``members/WHEEL-UNIT`` | a member that several tasks pack in parts |
+| ``pieces/NAME`` | packed bytes, in the order of their wheel |
 """
 
 from __future__ import annotations
@@ -38,18 +40,24 @@ if TYPE_CHECKING:
 
 
 CHUNK = 8 << 20
-"""The size of an object with file bytes; the last one is smaller."""
+"""The size of an object that contains file bytes. The last object of a sequence may be smaller."""
 _AT_ONCE = 2
-"""The number of chunks in transfer. Each is in memory twice while a store accepts it, because stores respond slowly."""
+"""The number of chunks that are transferred at the same time.
+
+Each chunk is in memory twice until the store accepts it.
+"""
 _BEGINNING = "exchange:"
-"""The start of the path of each file in an exchange. No real path begins so."""
+"""The prefix of the path of each file in an exchange. No real path starts with it."""
 _INPUTS = "/inputs/"
 _PROBE = "probes/client"
-"""In its own folder: the folder of the exchange is locked as long as the build runs."""
+"""The name of a probe object. It has its own folder, because the folder of the exchange is locked during the build."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """The exchange, by the path of a folder or the URL of a part of a store. Each process opens it separately."""
+    """An exchange, identified by the path of a folder or by a URL within a store.
+
+    Each process opens the exchange separately.
+    """
 
     place: str
 
@@ -61,7 +69,8 @@ class Exchange(msgspec.Struct, frozen=True):
     def new_piece(self) -> Iterator[tuple[str, IO[bytes]]]:
         """Yield the name of a piece and an unbuffered file for its bytes. The piece is stored when the block ends.
 
-        Raises `WorkError` if that fails, for example because the build has ended: workers don't recreate its folder.
+        Raises `WorkError` if storing fails, for example because the build has ended. Workers don't recreate the build's
+        folder.
         """
         name = f"pieces/{uuid.uuid4().hex}"
         if is_url(self.place):
@@ -78,21 +87,21 @@ class Exchange(msgspec.Struct, frozen=True):
             yield name, opened
 
     def input_path(self, number: int, size: int) -> str:
-        """Return the path on the workers for files with a total of ``size`` bytes."""
+        """Return the path that workers use for concatenated files with a total size of ``size`` bytes."""
         return f"{_BEGINNING}{self.place}{_INPUTS}{number:06d}-{size}"
 
     def put_chunk(self, path: str, number: int, data: bytes) -> None:
-        """Store a part of the file with this path."""
+        """Store a chunk of the file with this path."""
         self.store().put(_chunk(_parted(path)[1], number), data, create=False)
 
     def put_member(self, wheel: int, unit: int, placed: PlacedMember) -> str:
-        """Store a member under the numbers of its wheel and unit, and return its name."""
+        """Store a member under the numbers of its wheel and unit, and return the name of the stored object."""
         name = f"members/{wheel}-{unit}"
         self.store().put(name, msgspec.msgpack.encode(placed), create=False)
         return name
 
     def load_member(self, name: str) -> PlacedMember:
-        """Return a member by name. Raises `WorkError` if its bytes were damaged in transfer."""
+        """Return the member with this name. Raises `WorkError` if its bytes were damaged in transfer."""
         data = self.store().read(name)
         try:
             return msgspec.msgpack.decode(data, type=PlacedMember)
@@ -108,7 +117,10 @@ def _opened(place: str) -> Store:
 
 
 def on_worker(placed: PlacedMember) -> PlacedMember:
-    """Return a member that reads files of the exchange from it. Its other files have the same paths everywhere."""
+    """Return a member whose files in the exchange can be read here.
+
+    Its other files have the same paths on all machines.
+    """
     return _with_sources(placed, _opened_range)
 
 
@@ -133,7 +145,7 @@ def _with_sources(placed: PlacedMember, change: Callable[[FileRange], FileRange]
 
 
 def _parted(path: str) -> tuple[str, str]:
-    """Return the exchange of a file, and the file's name in it."""
+    """Split the path of a file in an exchange into the exchange and the file's name."""
     place, inputs, name = path.removeprefix(_BEGINNING).rpartition(_INPUTS)
     return place, inputs.lstrip("/") + name
 
@@ -143,7 +155,7 @@ def _chunk(name: str, number: int) -> str:
 
 
 class _ChunkedFile:
-    """A file in an exchange: a `rocwheel.core.remote_file.ByteSource`."""
+    """A file in an exchange. Implements `rocwheel.core.remote_file.ByteSource`."""
 
     def __init__(self, path: str) -> None:
         place, self._name = _parted(path)
@@ -151,7 +163,7 @@ class _ChunkedFile:
         self.size = int(path.rpartition("-")[2])
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes between two offsets."""
+        """Return the bytes from ``start`` up to, but not including, ``stop``."""
         chunks = range(start // CHUNK, -(-stop // CHUNK))
         return b"".join(
             self._store.read_range(
@@ -165,14 +177,14 @@ class _ChunkedFile:
 
 
 _STAGED = FileStamp(0, 0, 0, 0, 0, 1)
-"""The stamp of a file in the exchange, which nobody changes."""
+"""The stamp of a file in the exchange. Nobody changes such a file."""
 
 
 class Staging:
-    """Gives members sources that workers can read; with ``all_files``, all sources are in the exchange.
+    """Gives members sources that workers can read. With ``all_files``, all sources are in the exchange.
 
-    Files that only this process can read, such as an unpacked archive, always go through the exchange. The files of
-    members that are needed together are concatenated. Only a few chunks are in memory at a time.
+    Files that only this process can read, such as files from an unpacked archive, always go through the exchange. The
+    files of members that are needed together are concatenated. Only a few chunks are in memory at a time.
     """
 
     def __init__(self, exchange: Exchange, *, all_files: bool) -> None:
@@ -182,13 +194,13 @@ class Staging:
         self._count = 0
 
     def is_staged(self, source: FileRange) -> bool:
-        """Return whether workers get a range through the exchange."""
+        """Return whether workers get this file range through the exchange."""
         return bool(source.size) and (source.stamp is None or self._all_files)
 
     def place(self, members: tuple[PlacedMember, ...]) -> tuple[PlacedMember, ...]:
-        """Return members in a form that workers can read, after storing their bytes in the exchange.
+        """Store the bytes that workers can't read by path, and return members with the new sources.
 
-        Raises `InputError` if a file can't be read, and `ChangedFileError` if it has changed.
+        Raises `InputError` if a file can't be read, and `ChangedFileError` if a file has changed.
         """
         sources = dict.fromkeys(file.source for placed in members for file in member_files(placed.member))
         if new := [source for source in sources if self.is_staged(source) and source not in self._placed]:
@@ -225,17 +237,17 @@ def _chunks(sources: Iterable[FileRange]) -> Iterator[bytes]:
 
 
 def shared_inputs(wheels: Iterable[PlannedWheel], staging: Staging) -> dict[str, FileStamp]:
-    """Return the files of wheels that workers read by path, with their stamps."""
+    """Return the files of wheels that workers read by path, with the stamp of each file."""
     members = (member for wheel in wheels for member in (*wheel.members, *wheel.licenses))
     sources = (file.source for member in members for file in member_files(member))
     return {one.path: one.stamp for one in sources if one.stamp is not None and not staging.is_staged(one)}
 
 
 def require_same(wheel: PlannedWheel, staging: Staging) -> None:
-    """Raise `ChangedFileError` if an input of a wheel has changed, and `WorkError` if it is gone.
+    """Raise `ChangedFileError` if an input of a wheel has changed, and `WorkError` if an input is gone.
 
-    Workers compare only size and time, which all machines see alike. This machine listed the files and knows their full
-    stamps.
+    Workers compare only the size and time, which look the same on all machines. This machine listed the files and knows
+    their full stamps.
     """
     for path, stamp in sorted(shared_inputs([wheel], staging).items()):
         try:
@@ -246,9 +258,9 @@ def require_same(wheel: PlannedWheel, staging: Staging) -> None:
 
 
 def check_machines(cluster: Cluster, exchange: Exchange, inputs: Mapping[str, FileStamp]) -> None:
-    """Have every worker check the inputs, given with their stamps, and read and write the exchange.
+    """Make every worker check the inputs against their stamps, and read and write the exchange.
 
-    Raises `AccessError` with the worker and input if a worker fails, or `ProblemsError` for several.
+    Raises `AccessError` with the worker and the input if a worker fails, or `ProblemsError` for several workers.
     """
     exchange.store().put(_PROBE, b"probe", create=False)
     remedy = "Make that folder available to the worker under the same path, or build into a store (--dest-dir s3://BUCKET/PREFIX)."

@@ -1,4 +1,4 @@
-"""Connects to a cluster, and uses its workers to read many files, which must have the same paths there."""
+"""Connects to a cluster, and uses its workers to read many files. The files must have the same paths on the workers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ _DASK = ("dask", "distributed", "tornado")
 
 @contextmanager
 def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Iterator[Cluster]:
-    """Yield the cluster of a Dask scheduler, given its address or the file that it wrote its address to.
+    """Yield the cluster of a Dask scheduler.
+
+    ``scheduler`` is the address, or the scheduler file that contains the address.
 
     Cancels pending jobs at the end of the block. ``warn`` receives a warning if this machine would do the ``work``
-    faster by itself. Raises `InputError` if the cluster can't be reached or has no workers, `VersionError` or
+    faster without the cluster. Raises `InputError` if the cluster can't be reached or has no workers, `VersionError` or
     `ProblemsError` for workers that differ, and `WorkError` if Dask is missing.
     """
     try:
@@ -56,13 +58,13 @@ def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Itera
 
 
 def shared_paths(scheduler: str | None, paths: Sequence[Path]) -> list[Path]:
-    """Return paths that lead to the same files on other machines; unchanged if there is no scheduler.
+    """Return absolute paths that other machines can also use, or the unchanged paths if there is no scheduler.
 
-    Workers have their own working folders, so a relative path would lead elsewhere. Raises `InputError` for a file at a
-    URL.
+    Workers have their own working directories, so a relative path would refer to a different file. Raises `InputError`
+    for a URL.
     """
     if scheduler is not None and (remote := next(filter(source_of, paths), None)):
-        found, remedy = "is at a URL, which workers don't read", "Omit --scheduler, or download the file first."
+        found, remedy = "is a URL, which workers can't read", "Omit --scheduler, or download the file first."
         raise InputError(remote, found, remedy=remedy)
     return [path if scheduler is None else path.absolute() for path in paths]
 
@@ -84,7 +86,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _JOB = 64 << 20
-"""The bytes that a worker reads, unpacks, and hashes in some tenths of a second."""
+"""The number of bytes that a worker reads, unpacks, and hashes in a few tenths of a second."""
 _LEAST = 128 << 10
 """The minimum cost of an item in bytes."""
 
@@ -98,9 +100,9 @@ class ClusterReaders:
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
-        """Yield the result of ``function`` for each item, in order, after all were read.
+        """Yield the result of ``function`` for each item, in order, after all items were processed.
 
-        Raises `AccessError` if a worker lacks a file.
+        Raises `AccessError` if a worker can't read a file.
         """
         contexts = [tell(item) for item in items]
         paths = {one.path for one in contexts}

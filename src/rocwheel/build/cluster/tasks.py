@@ -1,4 +1,4 @@
-"""The tasks of workers: pack members into a piece with a small record, and assemble pieces into wheels."""
+"""The tasks that workers run: pack members into a piece with a small description, or assemble pieces into a wheel."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True):
     level: int
     source_date: SourceDate
     facts: WorkerFacts
-    """The facts of the process that started the build, because different workers may join."""
+    """The facts about the process that started the build. Workers that join later are compared with these facts."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Section(msgspec.Struct, frozen=True):
 
     size: int
     opening: tuple[str, int, int, int] | None
-    """The name, mode, method, and maximum size that begin the member; `None` if an earlier section has them."""
+    """The name, mode, method, and maximum size that begin the member, or `None` if an earlier section has them."""
     digest: Digest | None = None
     """The digest of the unpacked member, if it was packed as a whole."""
     is_last: bool = True
@@ -68,12 +68,12 @@ class Piece(msgspec.Struct, frozen=True):
     """Packed bytes in the exchange."""
 
     start: int
-    """Its start: the index of its first member in the group, or the offset of its first byte in the member."""
+    """The index of the piece's first member in the group, or the offset of the piece's first byte in the member."""
     name: str
     sha256: str
     sections: tuple[Section, ...]
     crc32: int = 0
-    """The CRC-32 of the unpacked bytes of a part of a member."""
+    """The CRC-32 of the unpacked bytes, if the piece is a part of a member."""
 
 
 class Hashed(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Hashed(msgspec.Struct, frozen=True):
 
 
 def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) -> Piece:
-    """Pack members into one piece; ``first`` is the index of the first one in its group."""
+    """Pack members into one piece. ``first`` is the index of the first member in its group."""
     require_like(settings.facts)
     with _new_piece(settings.exchange) as piece, open_workers(1) as executor:
         packer = Packer(executor, settings.level, budget=BYTES_IN_WORK)
@@ -96,7 +96,7 @@ def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) 
 
 
 def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
-    """Pack a span of the member with this name in the exchange."""
+    """Pack a span of the exchange's member with this name."""
     require_like(settings.facts)
     placed, content, level = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)
     encoding = stream_format(placed.member)
@@ -111,7 +111,7 @@ def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
 
 
 def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
-    """Return the digest of the member with this name in the exchange, and the CRC-32 of each span."""
+    """Return the digest of the exchange's member with this name, and the CRC-32 of each span."""
     require_like(settings.facts)
     content = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)[1]
     return Hashed(*digest_spans(content, spans))
@@ -119,9 +119,9 @@ def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
 
 @lru_cache(maxsize=4)
 def _cut_member(exchange: Exchange, name: str, mtime: int, level: int) -> tuple[PlacedMember, Content, int]:
-    """Return a member, its content, and the level for all its spans, by the same rule as in `add_member`.
+    """Return a member, its content, and the level for all its spans, which `add_member` would also choose.
 
-    For the content, all edited files of a tar have to be read.
+    If the member is a tar, all its edited files must be read to plan the content.
     """
     placed = on_worker(exchange.load_member(name))
     content = member_content(placed.member, mtime=mtime)
@@ -130,7 +130,7 @@ def _cut_member(exchange: Exchange, name: str, mtime: int, level: int) -> tuple[
 
 
 class _NewPiece:
-    """A `rocwheel.wheels.packing.Sink` that writes members into a piece and records them."""
+    """Writes members into a piece and records their sections. Implements `rocwheel.wheels.packing.Sink`."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self.name = name
@@ -165,9 +165,9 @@ def _new_piece(exchange: Exchange) -> Iterator[_NewPiece]:
 def assemble(
     settings: Settings, wheel: PlannedWheel, pieces: Sequence[Piece], digests: Mapping[str, Digest]
 ) -> BuiltDistribution:
-    """Write a wheel to its destination; ``digests`` are those of members that were packed in parts and not encoded.
+    """Write a wheel to its destination. ``digests`` has the digests of members that were deflated or stored in parts.
 
-    Raises `WorkError` if writing, or reading a piece, fails.
+    Raises `WorkError` if a piece can't be read or the wheel can't be written.
     """
     name = f"{wheel.folder}/{wheel.name.file_name}".lstrip("/")
     if not is_url(settings.destination):
@@ -195,7 +195,7 @@ def _write(
                 digest = section.digest or digests.get(name)
                 for part in data.take(section.size):
                     writer.write(part)
-                    if digest is None:  # a stream of its own has the digest of the written bytes
+                    if digest is None:  # a member that is itself a compressed stream: hash the written bytes
                         hasher.update(part)
                 if section.is_last:
                     writer.end(digest or hasher.digest())
@@ -208,7 +208,7 @@ def _write(
 
 
 class _PieceReader:
-    """Reads a piece in sequence and verifies its hash."""
+    """Reads a piece sequentially and verifies its hash."""
 
     def __init__(self, store: Store, piece: Piece) -> None:
         is_empty = not any(section.size for section in piece.sections)
@@ -232,10 +232,10 @@ class _PieceReader:
             yield part
 
     def finish(self) -> None:
-        """Raise `WorkError` unless the piece ends here and has the stored bytes."""
+        """Raise `WorkError` unless the piece ends here and its bytes are those that the worker stored."""
         is_at_end = not self._rest and not any(self._parts)
         if not is_at_end or self._sha256.hexdigest() != self._expected:
             raise self._error()
 
     def _error(self) -> WorkError:
-        return WorkError(self._place, "differs from what a worker stored there", remedy="Run the build again.")
+        return WorkError(self._place, "is not the piece that a worker stored", remedy="Run the build again.")

@@ -1,4 +1,4 @@
-"""The workers of a cluster. They must produce the same bytes as this process, and they return small answers."""
+"""The workers of a cluster. Workers must produce the same bytes as this process, and they return small answers."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A call of a module's function, with picklable arguments.
+    """A call of a module's function with picklable arguments.
 
-    It may run twice, even at the same time, if a worker is lost or appears to be lost.
+    A job may run twice, even at the same time, if a worker is lost or appears to be lost.
     """
 
     name: str
-    """What it works on, for messages."""
+    """The name of the job's input, for messages."""
     function: Callable[..., Any]
     arguments: tuple[object, ...]
     tag: Any = None
-    """Identifies it for the caller; stays on this machine."""
+    """A value that identifies the job for the caller. It stays on this machine."""
     parts: tuple[Job, ...] = ()
-    """Jobs with the same total effect and less input each; empty for a job that can't be split."""
+    """Jobs that together have the same effect, with less input for each; empty if the job can't be split."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The outcome of a job: its value, the error that it raised, or lost workers."""
+    """The outcome of a job: its value, the error that it raised, or the loss of its workers."""
 
     job: Job
     value: Any = None
     error: BaseException | None = None
     has_lost_workers: bool = False
-    """Whether workers died during the job, as often as the scheduler allows. Other jobs may be the cause."""
+    """Whether workers died during the job as many times as the scheduler allows. Another job may be the cause."""
 
 
 class Cluster(Protocol):
-    """Workers on several machines. An answer is not kept after it was taken."""
+    """Workers on several machines. The cluster drops an answer after the caller takes it."""
 
     @property
     def address(self) -> str:
@@ -61,16 +61,16 @@ class Cluster(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many jobs keep all workers busy, with a few in the queue."""
+        """The number of jobs that keep all workers busy, including a few jobs in the queue."""
 
     @property
     def under_way(self) -> int:
-        """How many submitted jobs have answers that were not taken."""
+        """The number of submitted jobs whose answers have not been taken."""
 
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Call a function on every worker; return its result or exception by worker.
+        """Call a function on every worker. Return each worker's result or exception, keyed by worker.
 
-        A worker that is lost in the meantime has no answer. Raises `WorkError` if there are no workers.
+        A worker that is lost in the meantime has no entry. Raises `WorkError` if there are no workers.
         """
 
     def submit(self, job: Job) -> None:
@@ -79,20 +79,20 @@ class Cluster(Protocol):
     def take(self) -> Answer:
         """Wait for the next finished job, and return its answer.
 
-        Raises `WorkError` if the scheduler or all workers are gone.
+        Raises `WorkError` if the scheduler is gone, or if all workers are.
         """
 
 
 class PoisonedJobError(WorkError):
-    """A job that killed every worker that started it."""
+    """A job killed every worker that started it."""
 
 
 def do_jobs(cluster: Cluster, jobs: Iterable[Job], take: Callable[[Job, Any], Iterable[Job]]) -> None:
-    """Let the workers do all jobs. ``take`` receives each job with its value, and returns jobs that can start now.
+    """Run all jobs on the workers. ``take`` receives each job with its value, and returns jobs that can start now.
 
     Requests jobs as workers become free. Raises whatever a job raises, and `PoisonedJobError`. Workers die for many
-    reasons, and a scheduler suspects all jobs that they had. So the suspects are repeated one by one in their smallest
-    parts at the end. That way, the reported job is the cause.
+    reasons, and a scheduler suspects all jobs that were running on a dead worker. So at the end, suspected jobs run
+    again in their smallest parts, one at a time. That way, the reported job is really the cause.
     """
     suspects: deque[Job] = deque()
     for job in jobs:
@@ -131,18 +131,18 @@ _REMEDY = "Give all workers the same environment as this machine."
 
 
 class WorkerFacts(msgspec.Struct, frozen=True):
-    """The facts about a process that determine its output bytes, and its machine."""
+    """The properties of a process that determine its output bytes, and the machine that it runs on."""
 
     versions: dict[str, str]
-    """By library name, with a hash of rocwheel's code: two checkouts may have the same version."""
+    """The version of each library, and a hash of rocwheel's code, because two checkouts may have the same version."""
     samples: dict[str, str]
-    """By codec name, the hash of its output for a sample. Some codecs choose their code path by the processor."""
+    """The hash of each codec's output for a sample. Some codecs choose their code path based on the processor."""
     machine: str
-    """Identifies a machine while it runs."""
+    """An identifier of the machine that doesn't change while the machine is running."""
 
 
 class VersionError(WorkError):
-    """A worker that would not produce the same bytes."""
+    """A worker would not produce the same bytes."""
 
 
 @lru_cache(maxsize=1)
@@ -159,9 +159,9 @@ def worker_facts() -> WorkerFacts:
 
 
 def check_workers(answers: Mapping[str, Any]) -> None:
-    """Compare the workers' answers to `worker_facts` with this process.
+    """Compare the workers' answers from `worker_facts` with the facts about this process.
 
-    Raises `VersionError` for a worker that differs, or `ProblemsError` for several.
+    Raises `VersionError` for a worker that differs, or `ProblemsError` for several workers.
     """
     here = worker_facts()
     problems = [problem for worker, answer in sorted(answers.items()) for problem in _problems(worker, answer, here)]
@@ -181,7 +181,7 @@ def _problems(worker: str, answer: object, here: WorkerFacts, when: str = "") ->
         expected = ", ".join(f"{name} {version}" for name, _, version in others)
         yield VersionError(worker, f"{when}has {found}", expected=expected, remedy=_REMEDY)
     elif codecs := [name for name, _, _ in _differences(answer.samples, here.samples)]:
-        found = f"{when}compresses a sample to different bytes from the building machine: {', '.join(codecs)}"
+        found = f"{when}compresses a sample to different bytes than the building machine: {', '.join(codecs)}"
         yield VersionError(worker, found, remedy=_REMEDY)
 
 
@@ -190,18 +190,18 @@ def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[
 
 
 def require_like(facts: WorkerFacts) -> None:
-    """Raise `VersionError` if this process would produce other bytes, because a worker may join during the work."""
-    for problem in _problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined during the work, and "):
+    """Raise `VersionError` if this process would produce other bytes. Workers may join after the initial check."""
+    for problem in _problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined later, and "):
         raise problem
 
 
 def are_all_here(answers: Mapping[str, WorkerFacts]) -> bool:
-    """Return whether all workers run on this machine, where they can't be faster than its own threads."""
+    """Return whether all workers run on this machine, where a cluster can't be faster than local threads."""
     return all(answer.machine == worker_facts().machine for answer in answers.values())
 
 
 class AccessError(WorkError):
-    """A worker that can't read a required file or can't write where it must."""
+    """A worker can't read a required file or can't write to a required folder."""
 
 
 def check_access(
@@ -211,9 +211,9 @@ def check_access(
     remedy: str,
     find: Callable[[Sequence[tuple[str, FileStamp]]], list[str]] | None = None,
 ) -> None:
-    """Have every worker check for unusable files with `find_unusable`, or with ``find``.
+    """Make every worker check for unusable files with `find_unusable`, or with ``find``.
 
-    Raises `AccessError` for a worker that failed or can't use all files, or `ProblemsError` for several.
+    Raises `AccessError` for a worker that failed or can't use all files, or `ProblemsError` for several workers.
     """
     shared = [(path, stamp.for_any_machine()) for path, stamp in sorted(files.items())]
     answers = cluster.ask(find or find_unusable, shared)
@@ -227,7 +227,7 @@ def check_access(
 
 
 def find_unusable(files: Sequence[tuple[str, FileStamp]]) -> list[str]:
-    """Return the files that this process can't read, with reasons; the files come with stamps for any machine."""
+    """Return the files that this process can't read, with reasons. The stamps of ``files`` are valid on any machine."""
     return [f"{path} ({why})" for path, stamp in files if (why := _why_unusable(Path(path), stamp))]
 
 
@@ -239,7 +239,7 @@ def _why_unusable(path: Path, stamp: FileStamp) -> str:
         return e.strerror or str(e)
     except RocwheelError as e:
         return str(e)
-    return "" if there == stamp else "has a different size or time from the file on this machine"
+    return "" if there == stamp else "differs in size or modification time from the file on this machine"
 
 
 EXPECTED = "the address of a Dask scheduler, such as tcp://HOST:8786, or its scheduler file"
@@ -250,10 +250,10 @@ class _SchedulerFile(msgspec.Struct):
 
 
 def read_address(scheduler: str) -> str:
-    """Return the address in a scheduler file. Text that is not a file, and not named like one, is an address itself.
+    """Return the address in a scheduler file, or ``scheduler`` itself if it is an address.
 
     Raises `InputError` for a file that is missing, unreadable, or not a scheduler file. Dask's client would wait
-    forever for a missing file, and would look for an address in any other file.
+    forever for a missing file, and would search any other file for an address.
     """
     if not scheduler:
         option, found = "--scheduler", "is empty"

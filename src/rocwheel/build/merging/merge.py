@@ -1,4 +1,4 @@
-"""Merges the selectors of several builds, for different GPUs or platforms, into one sdist."""
+"""Merges the selectors of several builds into one sdist. The builds can be for different GPUs or platforms."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class MergeResult(msgspec.Struct, frozen=True):
 
     path: str
     size: int
-    """In bytes."""
+    """The size of the sdist in bytes."""
     version: str
     families: dict[str, tuple[str, ...]]
-    """Values of ``sys_platform`` by GPU target or family that can be selected."""
+    """The ``sys_platform`` values of each GPU target or family that can be selected."""
     merged: tuple[str, ...]
-    """The paths of the selectors, without duplicates and equal ones."""
+    """The paths of the merged selectors; identical selectors count once."""
 
 
 def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
-    """Write one selector for several builds, dated by ``SOURCE_DATE_EPOCH``.
+    """Write one selector that covers several builds. Its date comes from ``SOURCE_DATE_EPOCH``.
 
-    ``paths`` are sdists, plans (``.json``), and build folders; a plan gives the same result as its build.
+    ``paths`` are sdists, plans (``.json``), and build folders. A plan gives the same result as its build.
 
     The order of the selectors doesn't matter: the same selectors give the same bytes. ``default_family`` is for
-    machines without a GPU. By default, it is what the selectors say, if they agree.
+    machines without a GPU. By default, it is the default of the selectors, if they agree.
 
-    Raises `InputError`, or `ProblemsError` with all errors, before anything is written, also if the existing selector
-    at the destination is for more GPUs. Raises `WorkError` if the sdist can't be written.
+    Before anything is written, raises `InputError`, or `ProblemsError` with all errors. One of these errors is that the
+    destination already has a selector that supports more GPUs. Raises `WorkError` if the sdist can't be written.
     """
     check_destination(dest_dir)
     selectors = read_selectors(paths)
@@ -78,7 +78,7 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
 
 
 def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
-    """Raise `InputError` if an existing selector supports more GPUs, because they would be lost."""
+    """Raise `InputError` if the existing selector supports GPUs that the new one would lose."""
     if not target.exists():
         return
     try:
@@ -91,23 +91,23 @@ def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
         named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
         found = f"already exists and also supports {named}, which would be lost"
         raise InputError(
-            target, found, remedy="Also merge the builds that it comes from, or choose another --dest-dir."
+            target, found, remedy="Also merge the builds of the existing selector, or choose another --dest-dir."
         )
 
 
 def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
-    """Return the families that a selector can choose, each with a platform that has it."""
+    """Return the families that a selector can choose, each paired with a platform that has the family."""
     return {(name, system) for name, row in info["FAMILIES"].items() for system in row["platforms"]}
 
 
 _MERGED = {"FAMILIES", "DEFAULT_FAMILY", "PACKAGES", "LIBRARIES", "OVERLAID", "COMMON_GPUS", "UNLOADABLE", "EXTRAS"}
 _MERGED |= {"SELECTED", "PLATFORMS", "MACHINES", "BY_PLATFORM"}
-"""Literals that may differ; all others must be equal."""
+"""The literals that may differ between selectors. All other literals must be equal."""
 _AGAIN = "Build all of them again from one release."
 
 
 def check_together(selectors: Sequence[Selector], default_family: str) -> None:
-    """Raise `InputError`, or `ProblemsError` with all errors, for selectors that can't be merged."""
+    """Raise `InputError`, or `ProblemsError` with all errors, if the selectors can't be merged."""
     problems = [*_differences(selectors), *_default_problems(selectors, default_family)]
     raise_all("selectors", problems)
 
@@ -117,7 +117,7 @@ def _differences(selectors: Sequence[Selector]) -> Iterator[InputError]:
     places = find_places(one.machines for one in selectors)
     for other in others:
         if (other.name, other.version) != (first.name, first.version):
-            # All other differences are consequences of this one.
+            # All other differences are consequences of the different version.
             found = f"is {other.name} {other.version}"
             expected = f"{first.name} {first.version}, as in {first.path}"
             yield InputError(other.path, found, expected=expected, remedy="Merge selectors with the same version.")
@@ -137,14 +137,14 @@ def _compare_on(first: Selector, other: Selector, place: Place) -> Iterator[Inpu
     yield from _compare_rows(first, other, "LIBRARIES", lambda one: _without_optional(one.on(place, "LIBRARIES")))
     yield from _compare_rows(first, other, "EXTRAS", lambda one: _pins(one, place))
     if first.info["LAYOUT"] == other.info["LAYOUT"] == "per-family":
-        # A distribution for a family can't be for two lists of GPUs.
+        # The distribution for a family can't have two different lists of GPUs.
         yield from _compare_rows(first, other, "FAMILIES", lambda one: _targets(one, place))
 
 
 def _pins(selector: Selector, place: Place) -> dict[str, str]:
-    """Return the requirements of the extras by extra and distribution.
+    """Return the version specifiers that the extras require, keyed by extra and distribution.
 
-    Refusals of GPUs depend on the other selectors.
+    Requirements that refuse a GPU are skipped, because they depend on the other selectors.
     """
     rows = ((extra, text) for extra, pairs in selector.info["EXTRAS"].items() for text, on in pairs if place.meets(on))
     found = ((extra, item) for extra, text in rows for item in readable_requirements([text]) if not is_refusing(item))
@@ -163,7 +163,7 @@ def _without_optional(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 def _compare_rows(
     first: Selector, other: Selector, name: str, rows_of: Callable[[Selector], Mapping[str, Any]]
 ) -> Iterator[InputError]:
-    """Compare the rows that both have."""
+    """Compare the rows that both selectors have."""
     for key in sorted(rows_of(first).keys() & rows_of(other).keys()):
         yield from _compare(first, other, f"{name}[{key!r}]", (rows_of(first)[key], rows_of(other)[key]))
 
@@ -181,9 +181,9 @@ def _compare_files(first: Selector, other: Selector) -> Iterator[InputError]:
     alike = [name for name in names if name != first.place and not name.endswith(".egg-info/requires.txt")]
     differing = sorted(name for name in alike if first.files.get(name) != other.files.get(name))
     if differing:
-        found = f"has different files from {first.path}: {first_of(differing)}"
+        found = f"differs from {first.path} in these files: {first_of(differing)}"
         yield InputError(
-            other.path, found, expected="selectors from one release of rocwheel and one recipe", remedy=_AGAIN
+            other.path, found, expected="selectors from the same release of rocwheel and the same recipe", remedy=_AGAIN
         )
 
 
@@ -197,15 +197,15 @@ def _default_problems(selectors: Sequence[Selector], wanted: str) -> Iterator[In
     chosen = {one.info["DEFAULT_FAMILY"]: one for one in selectors if len(one.info["FAMILIES"]) > 1}
     chosen.pop("", None)
     if len(chosen) > 1 and not wanted:
-        listed = "; ".join(f"{name} of {one.path}" for name, one in sorted(chosen.items()))
+        listed = "; ".join(f"{name} in {one.path}" for name, one in sorted(chosen.items()))
         remedy = "Choose one with --default-family."
         yield InputError("selectors", f"have several defaults: {listed}", expected="one default", remedy=remedy)
 
 
 def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[str, Any]:
-    """Return the literals of one selector that covers several compatible selectors.
+    """Return the literals of a selector that covers several compatible selectors.
 
-    Facts that differ between platforms are in ``BY_PLATFORM``; those outside are from the first platform.
+    Values that differ between platforms are in ``BY_PLATFORM``. Values outside of it come from the first platform.
     """
     first = selectors[0].info
     facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]
@@ -233,21 +233,21 @@ def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[
 
 
 def _own_facts(facts: PlatformFacts, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of a place that differ from the shared ones."""
+    """Return the literals of a place that differ from the shared literals."""
     families = {name: _own_family(facts, name, row) for name, row in shared["FAMILIES"].items()}
     own = {"FAMILIES": families, **facts.others}
     return {name: value for name, value in own.items() if value != shared[name]}
 
 
 def _own_family(facts: PlatformFacts, name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of ``FAMILIES``; excludes this place if only another machine of the platform has the family."""
+    """Return a row of ``FAMILIES`` for one place, without its platform if only other machines have the family."""
     if name in facts.families:
         return {**row, "targets": facts.families[name]}
     return {**row, "platforms": [platform for platform in row["platforms"] if platform != facts.place.platform]}
 
 
 def _machines(selectors: Sequence[Selector]) -> dict[str, list[str]]:
-    """Return the machines of the platforms for which all selectors name their machines."""
+    """Return the machines of each platform, for platforms whose machines are known for all selectors."""
     known: dict[str, list[tuple[str, ...]]] = {}
     for one in selectors:
         for platform, machines in one.machines.items():
@@ -256,13 +256,13 @@ def _machines(selectors: Sequence[Selector]) -> dict[str, list[str]]:
 
 
 def _default(selectors: Sequence[Selector], families: dict[str, Any]) -> str:
-    """Return the default that was chosen. With a single family, no choice was needed."""
+    """Return the default family of the selectors. If there is only one family, it is the default."""
     chosen = {one.info["DEFAULT_FAMILY"] for one in selectors if len(one.info["FAMILIES"]) > 1} - {""}
     return next(iter(chosen), next(iter(families)) if len(families) == 1 else "")
 
 
 def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[list[str]]]:
-    """Return the extras, with markers if platforms differ; unsupported targets are refused by name."""
+    """Return the extras, with markers where platforms differ, and extras that refuse unsupported targets by name."""
     everywhere = [one.place for one in facts]
     rows: dict[str, defaultdict[str, set[Place]]] = {}
     for one in facts:
@@ -292,21 +292,21 @@ def _extras(facts: Sequence[PlatformFacts], required: str) -> dict[str, list[lis
 
 
 class PlatformFacts(msgspec.Struct, frozen=True):
-    """What is available in a place."""
+    """The contents of the selectors for one place."""
 
     place: Place
     families: dict[str, list[str]]
-    """GPU targets by family, all in canonical order."""
+    """The GPU targets of each family. Families and targets are in canonical order."""
     extras: dict[str, list[str]]
-    """Requirements by extra."""
+    """The requirements of each extra."""
     refused: dict[str, list[str]]
-    """Targets that extras refuse, by the part before the target."""
+    """The targets that extras refuse, keyed by the extra's prefix before the target."""
     others: dict[str, Any]
-    """Literals only for this place, in the selector's order."""
+    """Literals that are only for this place, in the order that selectors use."""
 
 
 def find_facts(place: Place, selectors: Sequence[Selector]) -> PlatformFacts:
-    """Return what the selectors for a place say about it."""
+    """Return the combined contents of the selectors for a place."""
     own = [one for one in selectors if one.serves(place)]
     families = _families_at(place, own)
     selected = _united(one.on(place, "SELECTED") for one in own)
@@ -338,7 +338,7 @@ def _families_at(place: Place, selectors: Sequence[Selector]) -> dict[str, list[
     ordered = {name: list(canonical_order(found[name])) for name in canonical_order(found)}
     if all(one.info["LAYOUT"] == "per-family" for one in selectors):
         return ordered
-    # A target's own package takes precedence over others that also serve it, because only one package may serve it.
+    # Only one package may serve a target. The target's own package takes precedence over other packages.
     owners = {name: name for name in ordered}
     for name, targets in ordered.items():
         for target in targets:
@@ -362,7 +362,7 @@ def _united_extras(
 
 
 def _plain_extras(place: Place, selector: Selector, refused: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the extras that are not for a single GPU; append the targets that others refuse to ``refused``."""
+    """Yield the extras that are not for a single GPU. Append the targets that other extras refuse to ``refused``."""
     of_gpus = set(_gpu_extras(selector))
     for extra, rows in selector.info["EXTRAS"].items():
         if any(map(is_refusing, readable_requirements([requirement for requirement, _ in rows]))):
@@ -382,7 +382,7 @@ def _gpu_extras(selector: Selector) -> Iterator[str]:
 
 
 def _libraries(place: Place, selectors: Sequence[Selector]) -> dict[str, dict[str, Any]]:
-    """Return the rows of public libraries. A library that one build lacks is optional."""
+    """Return the rows of public libraries. A library is optional if at least one build lacks it."""
     found: dict[str, dict[str, Any]] = {}
     for one in selectors:
         for name, row in one.on(place, "LIBRARIES").items():

@@ -1,4 +1,4 @@
-"""Reads selectors for a merge from sdists, plans, and build folders: their contents and platforms."""
+"""Reads the contents and platforms of selectors that are to be merged, from sdists, plans, and build folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
-    """A combination of platform and machine that installers distinguish by markers (:pep:`508`)."""
+    """A combination of platform and machine that installers distinguish with markers (:pep:`508`)."""
 
     platform: str
     """The value of ``sys_platform``."""
@@ -34,25 +34,25 @@ class Place(msgspec.Struct, frozen=True, order=True):
 
     @property
     def key(self) -> str:
-        """Its key in ``BY_PLATFORM`` (``src/rocwheel/sdk/README.md``)."""
+        """The key of the place in ``BY_PLATFORM`` (``src/rocwheel/sdk/README.md``)."""
         return f"{self.platform} {self.machine}".strip()
 
     @property
     def marker(self) -> str:
-        """The marker that is true only there."""
+        """The marker that is true only for this place."""
         machine = f" and platform_machine == '{self.machine}'" if self.machine else ""
         return f"sys_platform == '{self.platform}'{machine}"
 
     def meets(self, marker: str) -> bool:
-        """Return whether a marker about only these two values is true; an empty one is."""
+        """Return whether a marker that uses only these two values is true here. An empty marker is always true."""
         environment = {"sys_platform": self.platform, "platform_machine": self.machine}
         return not marker or Marker(marker).evaluate(environment)
 
 
 def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
-    """Return all places of builds, sorted; each build gives the machines of its platforms, if it knows them.
+    """Return all places of builds, sorted. Each build lists the machines of its platforms, if they are known.
 
-    Machines are distinguished only if a platform has several.
+    Machines are distinguished only on platforms with several machines.
     """
     machines: dict[str, set[str]] = {}
     for build in builds:
@@ -66,7 +66,7 @@ def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
 
 
 def marker_of(places: Collection[Place], among: Collection[Place]) -> str:
-    """Return the marker that is true for ``places`` out of ``among``; empty for all."""
+    """Return the marker that is true only for ``places`` out of those in ``among``; empty if ``places`` has all."""
     if set(places) == set(among):
         return ""
     parts = []
@@ -94,7 +94,7 @@ _REQUIRED: dict[str, Any] = {
     "EXTRAS": dict[str, list[tuple[str, str]]],
     "SELECTED": dict[str, str],
 }
-"""The required literals of every selector (``src/rocwheel/sdk/README.md``), by its kind."""
+"""The required literals of every selector (``src/rocwheel/sdk/README.md``), with their types."""
 _KINDS: dict[str, Any] = {
     **_REQUIRED,
     "OVERLAID": dict[str, list[str]],
@@ -110,22 +110,22 @@ _OF_PLATFORM = re.compile(rf"{_ONE_PLACE}(?: or {_ONE_PLACE})*", re.ASCII)
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """The sdist of a selector, written or planned."""
+    """The sdist of a selector, either written or planned."""
 
     path: Path
-    """The sdist or plan that it was read from."""
+    """The path of the sdist or plan."""
     name: str
     version: str
     files: dict[str, bytes]
-    """By their paths below the top folder."""
+    """The content of each file, keyed by the file's path below the top folder."""
     place: str
-    """The path of its `_build_info.py` among them."""
+    """The path of ``_build_info.py``, as in ``files``."""
     info: dict[str, Any]
-    """The literals in it."""
+    """The literals in ``_build_info.py``."""
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its files and their paths, independent of packing."""
+        """The SHA-256 of the selector's files and their paths, which doesn't depend on the archive format."""
         rows = (f"{name}\0{hashlib.sha256(data).hexdigest()}" for name, data in sorted(self.files.items()))
         return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -137,17 +137,20 @@ class Selector(msgspec.Struct, frozen=True):
 
     @property
     def machines(self) -> dict[str, tuple[str, ...]]:
-        """The values of ``platform_machine`` by platform; empty if it doesn't name any."""
+        """The ``platform_machine`` values of each platform; empty if the selector doesn't list any for the platform."""
         known = self.info.get("MACHINES", {})
         return {platform: tuple(known.get(platform, ())) for platform in self.platforms}
 
     def serves(self, place: Place) -> bool:
-        """Return whether it is for a place. Without a machine for the platform, it is for all machines."""
+        """Return whether the selector is for a place.
+
+        A selector that lists no machine for the platform is for all machines.
+        """
         machines = self.machines.get(place.platform)
         return machines is not None and (not place.machine or not machines or place.machine in machines)
 
     def on(self, place: Place, name: str) -> Any:
-        """Return the value of a literal in one of the places."""
+        """Return the value of a literal for one of the selector's places."""
         by_platform = self.info.get("BY_PLATFORM", {})
         for facts in (by_platform.get(place.key, {}), by_platform.get(place.platform, {})):
             if name in facts:
@@ -156,14 +159,14 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 def find_problem(selector: Selector) -> InputError | None:
-    """Return what is wrong with the literals of a selector, or `None`."""
-    found = next(_faults(selector.info), "") or ("" if selector.platforms else "doesn't say which platform it is for")
+    """Return an error if a literal of the selector is wrong, or `None`."""
+    found = next(_faults(selector.info), "") or ("" if selector.platforms else "doesn't list any platform")
     source, remedy = f"{selector.path}!{selector.place}", "Build the packages again."
     return InputError(source, shortened(found), remedy=remedy) if found else None
 
 
 def _faults(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong; each check relies on the previous ones."""
+    """Yield a description of each wrong literal. Each check relies on the previous ones."""
     yield from _faults_of_kind({**dict.fromkeys(_REQUIRED), **info})
     for facts in info.get("BY_PLATFORM", {}).values():
         yield from _faults_of_kind(facts)
@@ -173,7 +176,7 @@ def _faults(info: Mapping[str, Any]) -> Iterator[str]:
     platforms = {*families, *info.get("PLATFORMS", ()), *info.get("MACHINES", ())}
     machines = {machine for known in info.get("MACHINES", {}).values() for machine in known}
     names = sorted({*platforms, *machines})
-    yield from (f"it names the platform or machine {name!r}" for name in names if not _NAME.fullmatch(name))
+    yield from (f"it lists the invalid platform or machine {name!r}" for name in names if not _NAME.fullmatch(name))
 
 
 def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -196,16 +199,16 @@ class _Sdist(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct, frozen=True):
-    """The parts of a plan that are read."""
+    """The fields of a plan that the merge needs."""
 
     schema: str
     sdists: tuple[_Sdist, ...]
 
 
 def read_plan(path: Path) -> list[Selector]:
-    """Return the selectors of a plan: one, or one for each family.
+    """Return the selectors of a plan: a single selector, or one for each family.
 
-    Raises `InputError` if the file can't be read, isn't a plan, or has no selector as an sdist.
+    Raises `InputError` if the file can't be read, isn't a plan, or doesn't plan a selector as an sdist.
     """
     try:
         document = decode_json(read_regular(path), _Document)
@@ -218,7 +221,7 @@ def read_plan(path: Path) -> list[Selector]:
     found = [_planned_selector(path, sdist) for sdist in document.sdists]
     if not found:
         remedy = "Plan with --selector sdist: a wheel can't choose packages for a machine."
-        raise InputError(path, "plans no selector as an sdist", remedy=remedy)
+        raise InputError(path, "doesn't plan a selector as an sdist", remedy=remedy)
     return found
 
 
@@ -229,7 +232,9 @@ def _planned_selector(path: Path, sdist: _Sdist) -> Selector:
         raise InputError(path, shortened(f"plans an sdist without a name or version ({e})"), expected=_EXPECTED) from e
     strange = [file for file in sdist.files if not _is_below(file)]
     if strange:
-        raise InputError(path, shortened(f"plans {strange[0]!r}, which is not allowed in an sdist"), expected=_EXPECTED)
+        raise InputError(
+            path, shortened(f"plans the file {strange[0]!r}, which is not allowed in an sdist"), expected=_EXPECTED
+        )
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in sdist.files.items()}
     places = [name for name in files if name.rpartition("/")[2] == BUILD_INFO]
     info = read_build_info(files[places[0]], f"{path}!{places[0]}") if len(places) == 1 else {}
@@ -247,10 +252,11 @@ _AS_SDIST = "Build it with --selector sdist: a wheel can't choose packages for a
 
 
 def read_selectors(paths: Sequence[Path]) -> tuple[Selector, ...]:
-    """Read sdists, plans, and folders: each selector once, in an order that depends only on their contents.
+    """Read the selectors in sdists, plans, and folders, without duplicates. Their order depends only on their contents.
 
-    A folder is a build folder or its ``dist``. It contributes the selectors directly in it and those of families in its
-    subfolders. Raises `InputError`, or `ProblemsError` with all errors, for unreadable files and for other files.
+    A folder is a build folder or its ``dist`` folder. Selectors are read from it and, for families, from its
+    subfolders. Raises `InputError`, or `ProblemsError` with all errors, for unreadable files and for other kinds of
+    files.
     """
     found = {one.digest: one for part in map_collecting("selectors", _read_any, paths) for one in part}
     raise_all("selectors", [problem for one in found.values() if (problem := find_problem(one))])
@@ -280,7 +286,7 @@ def _selector(candidate: Candidate) -> Selector | None:
 
 
 def _read_folder(folder: Path) -> list[Selector]:
-    """Return the selectors of a build; skips other sdists next to them."""
+    """Return the selectors of a build. Other sdists in the folder are skipped."""
     dist = folder / "dist" if (folder / "dist").is_dir() else folder
     try:
         inner = [path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith(".")]

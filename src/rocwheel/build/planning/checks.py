@@ -1,4 +1,4 @@
-"""Checks, before anything is written, that a build can create everything expected, and finds likely mistakes."""
+"""Checks before anything is written that the expected packages are complete, and finds probable mistakes."""
 
 from __future__ import annotations
 
@@ -45,10 +45,13 @@ if TYPE_CHECKING:
 
 _NAME_MAX = 255
 _OUTPUT_MAX = _NAME_MAX - 10
-"""Leaves room for the dots and letters that a file name has while the file is written."""
+"""The maximum length of a file name.
+
+The temporary name of a file that is being written is up to ten characters longer.
+"""
 _PATH_MAX = 4096
 _SITE_MAX = 512
-"""Leaves room for the path of site-packages."""
+"""The space that is reserved for the path of site-packages."""
 _SHOWN = 100
 
 
@@ -59,7 +62,10 @@ def check_complete(
     placed: Sequence[PlacedPackage],
     expected_targets: Sequence[ExpectedTarget],
 ) -> None:
-    """Raise `ProblemsError` with every required package without files and every expected target without packages."""
+    """Raise `ProblemsError` if required packages have no files, or if expected targets have no packages.
+
+    The error also lists paths that two packages would own, and files whose path is also a folder.
+    """
     problems = [
         *_missing_packages(root, recipe, layout, placed),
         *_missing_targets(root, {package.variant for package in placed if package.variant}, expected_targets),
@@ -111,11 +117,11 @@ def _missing_packages(
         if package.required and key not in present and package.distribution_in(layout) is not None:
             names = sorted({name for take in package.take for name in take.artifacts})
             found = f"has no files for the package {key}"
-            yield InputError(root, found, expected=f"one of the artifacts {', '.join(names)}")
+            yield InputError(root, found, expected=f"at least one of the artifacts {', '.join(names)}")
 
 
 def check_targets(root: str, variants: Collection[str], expected: Sequence[ExpectedTarget]) -> None:
-    """Raise `ProblemsError` with every expected target that is not among ``variants``, targets and families."""
+    """Raise `ProblemsError` with every expected target that is not in ``variants``, which are targets and families."""
     if problems := list(_missing_targets(root, variants, expected)):
         raise ProblemsError(root, problems)
 
@@ -126,16 +132,17 @@ def _missing_targets(root: str, variants: Collection[str], expected: Sequence[Ex
     for target in expected:
         if target.processor not in present:
             absent.setdefault((target.option, target.word), []).append(target.processor)
-    listed = ", ".join(sorted(variants)) or "none"
+    listed = ", ".join(sorted(variants))
     for (option, word), targets in absent.items():
-        asked = "" if targets == [word] else f", which {option} {word} asks for"
+        asked = "" if targets == [word] else f" (from {option} {word})"
         found = f"has no artifacts for the expected target{'s' * (len(targets) > 1)} {', '.join(targets)}{asked}"
-        remedy = f"Add {'its' if len(targets) == 1 else 'their'} artifacts, or take {word} out of {option}."
-        yield InputError(root, found, expected=f"them in addition to those for: {listed}", remedy=remedy)
+        remedy = f"Add {'its' if len(targets) == 1 else 'their'} artifacts, or remove {word} from {option}."
+        expected = f"such artifacts in addition to the artifacts for {listed}" if listed else "such artifacts"
+        yield InputError(root, found, expected=expected, remedy=remedy)
 
 
 def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
-    """Yield an error for each path in site-packages that two distributions would own."""
+    """Yield an error for each path in site-packages that would belong to two distributions."""
     owners: dict[str, PlacedPackage] = {}
     for package in placed:
         for path in package.placement.paths:
@@ -143,38 +150,42 @@ def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
             owner = owners.setdefault(place, package)
             if owner is not package:
                 found = f"would belong to both {owner.distribution} and {package.distribution}"
-                yield InputError(place, found, remedy="Exclude it from one of them in the recipe.")
+                yield InputError(place, found, remedy="Exclude the file from one of the packages in the recipe.")
 
 
 def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
-    """Yield an error for each file whose path is also a folder, for example if a SONAME is the name of a folder."""
+    """Yield an error for each file whose path is also a folder, for example if a SONAME equals the name of a folder."""
     for package in placed:
         places = package.placement.paths
         for path in sorted(places):
             above = next((str(folder) for folder in PurePosixPath(path).parents if str(folder) in places), None)
             if above is not None:
-                found = f"is a file, and also the folder of {path}"
+                found = f"would be both a file and the folder that contains {path}"
                 place = f"{package.platform_module}/{above}"
-                yield InputError(place, found, remedy="Rename one of them, or exclude it in the recipe.")
+                yield InputError(place, found, remedy="Rename one of them, or exclude one of them in the recipe.")
 
 
 def check_names(plan: Plan) -> None:
-    """Raise `ProblemsError` with every file whose name or path can't be written or installed, such as one too long."""
+    """Raise `ProblemsError` with every name or path that can't be written or installed, such as an overlong name."""
     outputs = [wheel.name.file_name for wheel in plan.wheels]
     outputs += [sdist_name(sdist.distribution, sdist.version) for sdist in plan.sdists]
     paths = dict.fromkeys(path for wheel in plan.wheels for path in _installed_paths(wheel))
     problems = [
-        *(problem for name in outputs for problem in _long_name(name, _OUTPUT_MAX, "Shorten --version or the name.")),
+        *(
+            problem
+            for name in outputs
+            for problem in _long_name(name, _OUTPUT_MAX, "Shorten the name, or choose a shorter --version.")
+        ),
         *(problem for path in paths for problem in _path_problems(path)),
         *(windows_path_problems(plan.wheels) if plan.platform is Platform.WINDOWS else ()),
     ]
     if problems:
-        subject = "names of files"
+        subject = "file names"
         raise ProblemsError(subject, problems)
 
 
 def _installed_paths(wheel: PlannedWheel) -> Iterator[str]:
-    """Yield the path of each file that a wheel installs into site-packages, including its devel tree."""
+    """Yield the path of each file that a wheel installs into site-packages, including the files of its devel tree."""
     for member in wheel.members:
         yield from member_paths(member)
         if isinstance(member, TarMember):
@@ -183,19 +194,19 @@ def _installed_paths(wheel: PlannedWheel) -> Iterator[str]:
 
 
 def _path_problems(path: str) -> Iterator[InputError]:
-    remedy = "Rename it, or exclude it in the recipe."
+    remedy = "Rename the file, or exclude it in the recipe."
     yield from _long_name(path, _NAME_MAX, remedy)
     length, limit = len(os.fsencode(path)), _PATH_MAX - _SITE_MAX
     if length > limit:
-        expected = f"at most {limit}, as Linux allows {_PATH_MAX} together with the path of site-packages"
-        yield InputError(_shown(path), f"is a path of {count(length, 'byte')}", expected=expected, remedy=remedy)
+        expected = f"at most {limit}, because Linux allows {_PATH_MAX} including the path of site-packages"
+        yield InputError(_shown(path), f"is {count(length, 'byte')} long", expected=expected, remedy=remedy)
 
 
 def _long_name(path: str, limit: int, remedy: str) -> Iterator[InputError]:
     length = max(len(os.fsencode(name)) for name in path.split("/"))
     if length > limit:
         yield InputError(
-            _shown(path), f"has a name of {count(length, 'byte')}", expected=f"at most {limit}", remedy=remedy
+            _shown(path), f"has a name that is {count(length, 'byte')} long", expected=f"at most {limit}", remedy=remedy
         )
 
 
@@ -203,44 +214,48 @@ def _shown(path: str) -> str:
     return path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
 
 
-_RENAME = "Rename it, or leave it out by the recipe (leave-out)."
-_SHORTEN = "Shorten its folders or its name, or leave it out by the recipe (leave-out)."
+_RENAME = "Rename the file, or leave it out with leave-out in the recipe."
+_SHORTEN = "Shorten the name of the file or its folders, or leave the file out with leave-out in the recipe."
 
 
 def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError]:
-    """Yield an error for each path that Windows rejects, confuses with another one, or always finds too long."""
+    """Yield an error for each path that Windows rejects, confuses with another path, or always considers too long."""
     groups: dict[str, dict[str, None]] = defaultdict(dict)
     for wheel in wheels:
         groups[wheel.folder] |= dict.fromkeys(_installed_paths(wheel))
     shared = groups.pop("", {})
     for path in dict.fromkeys(path for paths in (shared, *groups.values()) for path in paths):
         if fault := windows_path_fault(path):
-            yield InputError(path, fault, expected="names that Windows takes", remedy=_RENAME)
+            yield InputError(path, fault, expected="a name that Windows accepts", remedy=_RENAME)
         if room_above(path) < SHORTEST_SITE:
-            found = f"is a path of {count(path_length(path), 'character')}"
-            expected = f"at most {room_above('') - SHORTEST_SITE}: Windows takes {LONGEST_PATH} with site-packages"
+            found = f"is {count(path_length(path), 'character')} long"
+            longest = room_above("") - SHORTEST_SITE
+            expected = f"at most {longest}, because Windows allows {LONGEST_PATH} including the path of site-packages"
             yield InputError(path, found, expected=expected, remedy=_SHORTEN)
     for paths in list(groups.values()) or [{}]:
         for clash in find_case_clashes([*shared, *paths]):
-            found = f"differs from {', '.join(clash[1:])} only in case: Windows has one file for both"
+            found = f"differs from {', '.join(clash[1:])} only in case, so Windows treats both as the same file"
             yield InputError(clash[0], found, remedy=_RENAME)
 
 
 _SHIP_IT = (
-    "Add what is missing to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps), or, "
-    "if every target system has it, to system-libraries under [audit] in the recipe."
+    "Add the library to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps). "
+    "If every target system has the library, add it to system-libraries under [audit] in the recipe instead."
 )
 
 
 _READERS = {Platform.LINUX: "librocm_kpack.so", Platform.WINDOWS: "rocm_kpack"}
-"""The beginning of the name of the library that reads archives."""
+"""How the name of the library that reads kpack archives begins on each platform."""
 _ARCHIVE = ".kpack"
 
 
 def review_plan(
     catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
 ) -> tuple[PlanWarning, ...]:
-    """Return the warnings about wheels, given in groups that are installed together."""
+    """Return the warnings about the planned wheels.
+
+    Each of the ``groups`` has the wheels that are installed together.
+    """
     is_windows = facts.platform is Platform.WINDOWS
     return (
         *_unknown_artifacts(catalog, recipe),
@@ -257,16 +272,16 @@ def review_plan(
 
 
 def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:
-    """Yield a warning for each missing artifact that the recipe prefers."""
+    """Yield a warning for each artifact that the recipe prefers but that doesn't exist."""
     known = {text for name in catalog.artifacts for text in (name.name, str(name))}
     for row in recipe.prefer:
         if row.artifact not in known:
-            found = f"prefers the artifact {row.artifact}, which is not there"
+            found = f"prefers the artifact {row.artifact}, which doesn't exist"
             yield PlanWarning("unknown-artifact", f"[[prefer]] {row.pattern}", found, "Correct or remove the row.")
 
 
 def _broken_links(catalog: Catalog) -> Iterator[PlanWarning]:
-    """Yield a warning for each artifact with symlinks that lead to nothing in any artifact."""
+    """Yield a warning for each artifact with symlinks whose target is not in any artifact."""
     index = PrefixIndex(catalog.entries)
     found: dict[str, dict[str, str]] = {}
     for entry in (one for one in catalog.entries if one.link is not None):
@@ -276,18 +291,24 @@ def _broken_links(catalog: Catalog) -> Iterator[PlanWarning]:
     for artifact, ends in sorted(found.items()):
         path, end = next(iter(ends.items()))
         more = f", and {count(len(ends) - 1, 'more such symlink')}" if len(ends) > 1 else ""
-        remedy = "Give the artifact that has the file, mend the link, or leave it out by the recipe (leave-out)."
-        yield PlanWarning("broken-link", artifact, f"{path} is a symlink {end}{more}: left out", remedy, tuple(ends))
+        remedy = "Add the artifact that contains the file, fix the symlink, or use leave-out in the recipe."
+        yield PlanWarning(
+            "broken-link",
+            artifact,
+            f"contains {path}, a symlink {end}{more}; left out of the packages",
+            remedy,
+            tuple(ends),
+        )
 
 
 def _lacking_reader(catalog: Catalog, facts: Facts) -> Iterator[PlanWarning]:
-    """Yield a warning if there are kpack archives, from any splitter, but no library that reads them."""
+    """Yield a warning if there are kpack archives, created by any splitter, but no library that reads them."""
     files = (entry.path for entry in catalog.entries if entry.kind is FileKind.FILE)
     archives = tuple(dict.fromkeys(path for path in files if path.endswith(_ARCHIVE)))
     reader = _READERS[facts.platform]
     if archives and not any(posixpath.basename(entry.path).startswith(reader) for entry in catalog.entries):
-        found = f"device code is in archives, but there is no {reader}, by which HIP's runtime reads them"
-        remedy = "Use these packages only with a HIP runtime with kpack."
+        found = f"can't be read, because {reader}, which HIP's runtime uses for device code archives, is missing"
+        remedy = "Use these packages only with a HIP runtime that supports kpack archives."
         yield PlanWarning("no-kpack-runtime", first_of(archives, 1), found, remedy, archives)
 
 
@@ -306,7 +327,7 @@ def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[P
 
 
 def _unmet(wheels: Sequence[PlannedWheel], facts: Facts) -> Iterator[tuple[FileMember, str, str]]:
-    """Yield each file, a needed library that no package ships, and the package whose tar has it, if any."""
+    """Yield each file with each library that it needs but no package ships, and the package that has it in its tar."""
     shipped = {posixpath.basename(member.path) for wheel in wheels for member in wheel.members}
     tars = [(wheel, member) for wheel in wheels for member in wheel.members if isinstance(member, TarMember)]
     packed = {posixpath.basename(entry.path): wheel.name.distribution for wheel, tar in tars for entry in tar.entries}
@@ -326,7 +347,7 @@ def _needed(file: FileMember, facts: Facts) -> Sequence[str]:
 
 
 def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Yield a warning for each wheel whose tag promises more systems than its files run on."""
+    """Yield a warning for each wheel whose platform tag includes systems on which its files don't run."""
     checked = set()
     for wheel in (wheel for wheels in groups for wheel in wheels):
         name = wheel.name.file_name
@@ -339,7 +360,7 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
         remedy = f"Build without a platform tag, or with {floor.tag}."
         local = [tag.text for tag in platforms if tag.is_local]
         if local:
-            found = f"has the tag {', '.join(local)}, which public indexes refuse"
+            found = f"has the tag {', '.join(local)}, which public indexes reject"
             yield PlanWarning("platform-tag", name, found, remedy)
         if promised and promised < floor.glibc:
             asked, given = (".".join(map(str, glibc)) for glibc in (floor.glibc, promised))
@@ -348,22 +369,22 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
 
 
 def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
-    """Yield a warning for DLLs and programs that nothing loads: in a tree for Linux, or for other machines."""
+    """Yield a warning for DLLs and programs that nothing loads, because they are for another system or machine."""
     if facts.foreign:
-        found = f"ship as data: {facts.platform.label} on these packages' machine loads none of them"
-        remedy = "Nothing needs to be done if something else reads them, as pip does with its launchers."
+        found = f"can't be loaded by {facts.platform.label} on the machine of these packages; shipped as data"
+        remedy = "Ignore this warning if something else reads the file, as pip does with its launchers."
         yield PlanWarning("foreign-binary", first_of(facts.foreign, 1), found, remedy, facts.foreign)
 
 
 def import_libraries(paths: Iterable[str]) -> Iterator[PlanWarning]:
-    """Yield a warning for each import library with a name that only GNU linkers look for."""
+    """Yield a warning for each import library that only GNU linkers find under its name."""
     for library in gnu_import_libraries(paths):
         name = posixpath.basename(library.expected)
-        where = f"stands beside {library.beside}" if library.beside else f"stands in the place of {name}"
-        remedy = f"Have the build make {name}, which MSVC, clang-cl and CMake look for."
+        found = "has a name that only GNU linkers look for"
+        remedy = f"Make the build create {name}, which MSVC, clang-cl, and CMake look for."
         if library.beside:
-            remedy = "Nothing needs to be done if both are of the same DLL."
-        found = f"{where}, and has the name that GNU linkers alone look for"
+            found += f", and is next to {library.beside}"
+            remedy = "Ignore this warning if both import libraries are for the same DLL."
         yield PlanWarning("import-library", library.path, found, remedy, (library.path,))
 
 
@@ -374,21 +395,22 @@ def long_paths(groups: Sequence[Sequence[PlannedWheel]], wanted: int) -> Iterato
         long = tuple(path for path in files if room_above(path) < wanted)
         if long:
             room = room_above(long[0])
-            found = f"has {count(len(long), 'path')} that leave site-packages less than {wanted} characters; "
-            found += f"the longest leaves {room}: {long[0]}"
+            verb = "leaves" if len(long) == 1 else "leave"
+            found = f"has {count(len(long), 'path')} that {verb} less than {wanted} characters for site-packages; "
+            found += f"the longest path leaves {room}: {long[0]}"
             yield PlanWarning("long-path", wheel.name.file_name, found, _SHORTEN, long)
 
 
-_SHIP_DLL = "Add it to the artifacts of a runtime package, or to system-libraries under [audit] in the recipe."
-_NO_DEBUG = "Build for release (/MD instead of /MDd)."
+_SHIP_DLL = "Add the DLL to the artifacts of a runtime package, or to system-libraries under [audit] in the recipe."
+_NO_DEBUG = "Build the file for release (/MD instead of /MDd)."
 
 
 def missing_dlls(
     facts: Facts, groups: Sequence[Sequence[PlannedWheel]], system: Iterable[str]
 ) -> Iterator[PlanWarning]:
-    """Yield a warning for each DLL that is imported, also lazily, and that no package, Windows, or driver provides.
+    """Yield a warning for each DLL that a file imports, even lazily, and that no package, Windows, or driver provides.
 
-    This includes the debug runtime libraries of Visual C++, which users don't have. ``system`` are patterns of other
+    This includes the debug runtime libraries of Visual C++, which users don't have. ``system`` has patterns for other
     DLLs that every target system has.
     """
     patterns = [fold_case(pattern) for pattern in system]
@@ -404,8 +426,8 @@ def missing_dlls(
                 if not is_known and not any(fnmatchcase(key, pattern) for pattern in patterns):
                     found.setdefault(name, {})[file.path] = None
     for name, files in sorted(found.items()):
-        why, remedy = "but no package has it, and Windows doesn't either", _SHIP_DLL
+        why, remedy = "but neither a package nor Windows has it", _SHIP_DLL
         if kind_of_dll(name) is DllKind.DEBUG:
-            why, remedy = "which only machines with Visual Studio have", _NO_DEBUG
+            why, remedy = "but only machines with Visual Studio have it", _NO_DEBUG
         text = f"needed by {first_of(list(files), 1)}, {why}"
         yield PlanWarning("missing-library", name, text, remedy, tuple(files))

@@ -1,4 +1,4 @@
-"""Plans wheels of development files: a tar of what builds against the SDK need, with links to other packages."""
+"""Plans wheels with development files: a tar with the files that builds need, and links to files in other packages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
 def plan_devel_wheel(
     group: PackageGroup, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licensed: LicensedFiles
 ) -> tuple[PlannedWheel, list[Dropped]]:
-    """Plan the wheel with the devel tar; also return the entries that can't be in it."""
+    """Plan the wheel that contains the devel tar. Also return the entries that the tar can't contain."""
     spec, modules = group.recipe_of(package), module_files(group, package)
     tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
     for overlaid in group.overlaid:
@@ -51,7 +51,10 @@ def plan_devel_wheel(
 def _devel_tar(
     group: PackageGroup, package: PlacedPackage, entries: Sequence[TarEntry]
 ) -> tuple[TarMember, dict[str, str], tuple[LostLink, ...]]:
-    """Return the devel tar, the texts next to it, and lost links. On Windows, the texts list the links, not the tar."""
+    """Return the devel tar, the texts next to it, and lost links.
+
+    On Windows, links are listed in a text instead of the tar.
+    """
     compression = group.basis.options.devel_compression
     texts: dict[str, str] = {}
     links: dict[str, str] = {}
@@ -71,10 +74,11 @@ def _devel_tar(
 
 
 class DevelTar:
-    """Decides what is at each path of the devel tree.
+    """Decides the contents of each path in the devel tree.
 
-    A file that a runtime package ships becomes a symlink to it across site-packages, relative to its own folder. Other
-    names of a shared library become symlinks to its SONAME. Other symlinks stay unchanged; everything else is a file.
+    A file that a runtime package ships becomes a symlink to that file across site-packages, relative to the symlink's
+    folder. Other names of a shared library become symlinks to its SONAME. Other symlinks stay unchanged, and all other
+    entries are files.
     """
 
     def __init__(
@@ -92,21 +96,21 @@ class DevelTar:
         }
 
     def mirror(self, package: PlacedPackage, paths: Iterable[str]) -> None:
-        """Add links to more files of a runtime package, at these paths relative to its prefix.
+        """Add links to more files of a runtime package. ``paths`` are relative to the package's prefix.
 
-        They replace other names of libraries.
+        These links replace links for other names of libraries.
         """
         for path in paths:
             self._shipped[path] = self._mirrored[path] = package
             self._other_names.pop(path, None)
 
     def entries(self, maker: MemberMaker) -> list[TarEntry]:
-        """Return the members of the tar, sorted by path; fill `dropped`, and `linked` with package keys."""
+        """Return the members of the tar, sorted by path. Fill `dropped`, and fill `linked` with package keys."""
         links = {entry.path: entry for entry in self._links()}
         elsewhere = {*self._other_names, *self._shipped}
         own = {path: entry for path, entry in self._selected.items() if entry.kind is FileKind.FILE}
         files = {posixpath.join(self.root, path): entry for path, entry in own.items() if path not in elsewhere}
-        # A file finds its libraries in the tree itself, as files or as links to what other packages ship.
+        # A file finds its libraries in the tree itself, either as files or as links to files in other packages.
         maker = maker.among([*links, *files])
         members = (maker.file(path, entry) for path, entry in files.items())
         found = links | {member.path: TarEntry(member.path, member.mode, file=member) for member in members}
@@ -145,38 +149,44 @@ class DevelTar:
 
 
 LINKS_NAME = "_links.json"
-"""A file next to the archive, with the paths in the expanded tree of files that are elsewhere."""
+"""The name of a file next to the archive. It lists the paths in the expanded tree whose files are elsewhere."""
 _MOST_ROWS = 1_000_000
-"""Links to folders that contain links to folders double with each level: a few lines could fill any memory."""
+"""The maximum number of links.
+
+If linked folders contain links to folders, a few links can expand to billions of paths.
+"""
 
 
 class LostLink(msgspec.Struct, frozen=True):
-    """A symlink that can't become a file."""
+    """A symlink that can't be replaced by a file."""
 
     path: str
-    """Its path in the tree."""
+    """The path in the tree."""
     link: str
-    """The symlink itself, relative to the tree. It differs if other folders lead to the folder that contains it."""
+    """The path of the symlink itself, relative to the tree.
+
+    It differs from ``path`` if a link leads to the symlink's folder.
+    """
     reason: str
-    """Words that follow "a symlink"."""
+    """The reason, as words that follow "a symlink"."""
 
 
 class PartedLinks(msgspec.Struct, frozen=True):
-    """A devel tree in two parts, and the links that fit neither."""
+    """The files and the links of a devel tree, and the links that can't be resolved."""
 
     files: tuple[TarEntry, ...]
     """The regular files."""
     links: dict[str, str]
-    """Other files by path in the tree, each with the path of a regular file in site-packages."""
+    """Other files of the tree, keyed by path. Each value is the path of a regular file in site-packages."""
     lost: tuple[LostLink, ...]
 
 
 def part_links(root: str, entries: Iterable[TarEntry], others: Iterable[str] = ()) -> PartedLinks:
-    """Return the files of a devel tree separately from its links, which are resolved to regular files.
+    """Separate the files of a devel tree from its links, and resolve the links to regular files.
 
     ``root`` is the tree's folder in site-packages, and ``others`` are the files of other packages there. A link to a
-    folder becomes the folder's files, so that hard links or copies can be made directly. Links that dangle, loop, or
-    lead to a parent folder are lost. Raises `InputError` for links that multiply.
+    folder is replaced by links to the folder's files, so that installing needs only hard links or copies. Links that
+    dangle, loop, or lead to a parent folder are lost. Raises `InputError` if links expand to too many paths.
     """
     listed = {entry.path: entry for entry in entries}
     files = tuple(entry for entry in listed.values() if entry.link is None)
@@ -192,32 +202,32 @@ def part_links(root: str, entries: Iterable[TarEntry], others: Iterable[str] = (
             else:
                 lost.append(LostLink(below, _below(root, end[0]), end[1]))
             if len(links) + len(lost) > _MOST_ROWS:
-                found = f"is a symlink with which those of the tree become more than {_MOST_ROWS:,} files"
-                raise InputError(path, found, remedy="Leave links to folders out by the recipe (leave-out).")
+                found = f"is one of several symlinks that together expand to more than {_MOST_ROWS:,} files"
+                raise InputError(path, found, remedy="Leave out links to folders with leave-out in the recipe.")
     return PartedLinks(files, dict(sorted(links.items())), tuple(lost))
 
 
 def render_links(links: Mapping[str, str]) -> str:
-    """Return the text of the manifest."""
+    """Return the text of the file that lists the links."""
     return json.dumps({"links": links}, indent=1) + "\n"
 
 
 def _below(root: str, path: str) -> str:
-    # Much faster than posixpath.relpath, because links can expand to millions of paths.
+    # This is much faster than posixpath.relpath, which matters because links can expand to millions of paths.
     return path.removeprefix(f"{root}/")
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A path of the expanded tree, what is there before links are followed, and the links on the way."""
+    """A path in the expanded tree, the path that it leads to so far, and the links that were followed."""
 
     place: str
     path: str
     crossed: tuple[str, ...]
-    """The folders of the links on the way."""
+    """The folders of the links that were followed."""
 
 
 class _Site:
-    """Site-packages: symlinks by path with their targets, and regular files."""
+    """The contents of site-packages: symlinks with their targets, and regular files."""
 
     def __init__(self, texts: Mapping[str, str], files: set[str]) -> None:
         self._files = files
@@ -236,7 +246,7 @@ class _Site:
             path = folder
 
     def expand(self, link: str) -> Iterator[tuple[str, str | tuple[str, str]]]:
-        """Yield each path that a link becomes, with the path of its regular file, or the lost link and the reason."""
+        """Expand a link, and yield each resulting path with its regular file, or with the lost link and the reason."""
         stack = [_Place(link, link, ())]
         while stack:
             here = stack.pop()
@@ -253,24 +263,24 @@ class _Site:
                 stack += [_Place(f"{here.place}/{name}", f"{folder}{name}", here.crossed) for name in names]
 
     def _cross(self, at: _Place) -> tuple[_Place, tuple[str, str] | None]:
-        """Return where a link leads, or the link and why it is lost.
+        """Return the place that a link leads to, or the link and the reason why it is lost.
 
-        It ends at a file or at a folder outside the link.
+        The place is a file, or a folder that doesn't contain the link.
         """
         walk = self._symlinks.follow(at.path)
         end, crossed = walk.path, (*at.crossed, at.path.rpartition("/")[0])
         if walk.end is not WalkEnd.REACHED or (end not in self._files and end not in self._children):
             return at, (at.path, _LOST[walk.end].format(end))
         if not end or any(f"{one}/".startswith(f"{end}/") for one in crossed):
-            return at, (at.path, f"to {end or 'site-packages'}, a folder that it is in itself")
+            return at, (at.path, f"to {end or 'site-packages'}, a folder that contains the symlink")
         return _Place(at.place, end, crossed), None
 
 
 _LOST = {
-    WalkEnd.REACHED: "to {}, where no file is",
-    WalkEnd.MISSING: "to what would be below {}, which is no folder",
+    WalkEnd.REACHED: "to {}, where there is no file",
+    WalkEnd.MISSING: "to a path below {}, which is not a folder",
     WalkEnd.LOOP: "that loops at {}",
     WalkEnd.ABOVE: "that leads out of site-packages at {}",
     WalkEnd.OUTSIDE: "that leads out of site-packages at {}",
 }
-"""Words that follow "a symlink", with the path where following it ended."""
+"""Words that follow "a symlink". The placeholder is the path at which the link could not be followed any further."""

@@ -1,7 +1,7 @@
-"""The libraries that the SDK's Python code loads: their load order, and their replacements for a GPU.
+"""Lists the libraries that the SDK's Python code loads, including their load order and their replacements for a GPU.
 
-Once a process has loaded a DLL, Windows uses it for every later request of that file name. So if DLLs are loaded by
-path, each after its imports, Windows never searches for any elsewhere, such as in System32.
+Once a process has loaded a DLL, Windows uses it for every later request for that file name. So if each DLL is loaded by
+path after the DLLs that it imports, Windows never searches for a DLL elsewhere, such as in System32.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _Library = TypeVar("_Library", int, str)
 
 _VERSION = re.compile(r"(?<!x86)_\d{1,2}$|(?<!gfx)(?<!\d)\d{4,5}$")
-"""A version in one of three spellings: ``_7`` (major), ``0713`` (two digits each), ``07013`` (two and three).
+"""A version in one of three formats: ``_7`` (major), ``0713`` (two digits each), or ``07013`` (two and three digits).
 
-``_64`` in ``x86_64`` doesn't count.
+The ``_64`` in ``x86_64`` is not a version.
 """
 
 
@@ -42,11 +42,11 @@ class ShippedDll(msgspec.Struct, frozen=True):
     package: str
     """The package's name in the recipe."""
     path: str
-    """The path below the package's folder, such as ``bin/rocblas.dll``."""
+    """The DLL's path below the package's folder, such as ``bin/rocblas.dll``."""
     imports: tuple[str, ...] = ()
-    """The file names of imported DLLs in the order of the import table, without delay-loaded ones."""
+    """The file names of imported DLLs in the order of the import table, without delay-loaded DLLs."""
     is_optional: bool = False
-    """Whether its package may be missing, as those for single GPUs."""
+    """Whether the DLL's package may be missing, like the packages for single GPUs."""
 
     @property
     def name(self) -> str:
@@ -60,9 +60,9 @@ class ShippedDll(msgspec.Struct, frozen=True):
 
 
 def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]) -> dict[str, dict[str, Any]]:
-    """Return the rows of public libraries by short name: those that the recipe names, then all other DLLs.
+    """Return the rows of public libraries, keyed by short name: first the libraries in the recipe, then all other DLLs.
 
-    The pattern of a shipped DLL is its file name, so that it matches no other file. A library of the recipe that
+    The pattern of a shipped DLL is its file name, so that it matches only this file. A library in the recipe that
     doesn't ship keeps the recipe's pattern and is optional.
     """
     chosen = {short: _choose(dlls, library) for short, library in named.items()}
@@ -85,7 +85,7 @@ def dll_libraries(dlls: Sequence[ShippedDll], named: Mapping[str, PublicLibrary]
 
 
 def _shorts(dlls: Sequence[ShippedDll], chosen: dict[str, int | None]) -> list[str]:
-    """Return the short name of each DLL: the recipe's, or a unique one."""
+    """Return the short name of each DLL, either from the recipe or a unique one."""
     shorts = {number: short for short, number in reversed(chosen.items()) if number is not None}
     taken = set(chosen)
     for number, dll in enumerate(dlls):
@@ -102,11 +102,11 @@ def short_name(file: str) -> str:
 
 
 def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
-    """Return the direct and indirect dependencies of each DLL, dependencies first.
+    """Return the direct and indirect dependencies of each DLL as indexes in ``dlls``, dependencies first.
 
-    DLLs are numbered in the given order. Imports are followed in the order of the tables. If DLLs import each other,
-    the first one that is reached comes last, and Windows finds it for the others in the added folders. If several DLLs
-    have the same file name, the first one counts.
+    Imports are followed in the order of the import tables. If DLLs import each other, the DLL that is reached first is
+    loaded last; for the other DLLs, Windows finds it in the added folders. If several DLLs have the same file name, the
+    first DLL is used.
     """
     numbers = {fold_case(dll.name): number for number, dll in reversed(list(enumerate(dlls)))}
     folded = (dict.fromkeys(map(fold_case, dll.imports)) for dll in dlls)
@@ -132,7 +132,7 @@ def _dependencies_first(start: _Library, needs: Callable[[_Library], Iterable[_L
 
 
 def _choose(dlls: Iterable[ShippedDll], library: PublicLibrary) -> int | None:
-    """Return the number of the DLL for a library of the recipe, or `None`."""
+    """Return the index of the DLL that a library in the recipe refers to, or `None`."""
     pattern = fold_case(library.pattern)
     place = (library.package, library.directory)
     there = ((dll.name, number) for number, dll in enumerate(dlls) if (dll.package, dll.folder) == place)
@@ -156,10 +156,10 @@ def _shipped(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> Iterator[Sh
 
 
 def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> dict[str, list[str]]:
-    """Return, by the short name of each public library, the libraries to choose before it is loaded.
+    """Return the libraries to choose before a public library is loaded, keyed by the public library's short name.
 
-    These are the library itself and all its dependencies, dependencies first, by path below the package's folder.
-    Includes only libraries with replacements for GPUs; leaves out public libraries without any.
+    These are the library itself and all its dependencies, dependencies first, as paths below the package's folder. The
+    result has only libraries with replacements for GPUs, and omits public libraries that need no such library.
     """
     overlaid = _overlaid(packages)
     found: dict[str, list[str]] = {}
@@ -181,7 +181,7 @@ def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> d
 
 
 def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str]:
-    """Return the GPUs that can use every library with replacements, by the code that it keeps for all GPUs."""
+    """Return the GPUs that can use every library with replacements, because the library keeps code for them."""
     overlaid = _overlaid(packages)
     kept = [
         [parse_target_id(text, source=path) for text in basis.facts.codes(entry)]
@@ -189,7 +189,7 @@ def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str
         for path, entry in package.placement.files.items()
         if path in overlaid
     ]
-    # Any setting of a GPU's features must have code, because the actual setting is unknown.
+    # There must be code for every setting of a GPU's features, because the actual setting is unknown.
     return [
         gpu
         for gpu in owned_targets()
@@ -198,6 +198,6 @@ def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str
 
 
 def _overlaid(packages: Sequence[PlacedPackage]) -> set[str]:
-    """Return the libraries with replacements."""
+    """Return the libraries that have replacements."""
     paths = (path for package in packages for path in package.placement.files)
     return {split[0] for path in paths if (split := split_overlay_path(path))}

@@ -1,6 +1,6 @@
-"""The licensed components of packages, their origin, and the bills of materials that list them.
+"""Finds the licensed components of packages and their origin, and adds SBOMs that list them.
 
-Package URLs (purl-spec) identify their sources.
+Package URLs (purl-spec) identify the sources of components.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 _BUILD_FOLDERS = ("stage", "build")
-"""The last component of stage folder paths: the install folder of a project inside its build folder."""
+"""The last component of a stage folder's path, which is the install folder inside a project's build folder."""
 _OVERLAY = "aux-overlay"
 
 
 class Component(msgspec.Struct, frozen=True, order=True):
-    """A project in an artifact."""
+    """A project whose files are in an artifact."""
 
     artifact: str
     """The artifact's name, such as ``blas``."""
     project: str
-    """Its folder in the SDK sources, such as ``math-libs/BLAS/rocBLAS``; empty if unknown."""
+    """The project's folder in the SDK sources, such as ``math-libs/BLAS/rocBLAS``; empty if unknown."""
 
 
 def component_of(entry: Entry) -> Component:
-    """Return the component of a file, by its stage folder."""
+    """Return the component that a file belongs to, based on its stage folder."""
     parts = entry.stage.split("/")
     for folder in _BUILD_FOLDERS:
         if parts[-1] == folder:
@@ -59,15 +59,16 @@ _VENDORS = {
     "canonical.com": "ubuntu",
     "amd.com": "amd",
 }
-"""By the domain, or parent domain, of maintainers' addresses."""
+"""The vendors, keyed by the domain, or a parent domain, of maintainers' email addresses."""
 
 
 def upstream_of(
     component: Component, artifacts: Collection[str], manifest: SdkManifest | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the sources of a component's files in ``artifacts``, as far as the manifest lists them.
+    """Return the sources of a component's files in ``artifacts``, if the manifest lists them.
 
-    Returns a commit, the version of the only Debian package, or an empty string, and the package URLs.
+    Returns a version and the package URLs. The version is a commit or the version of the only Debian package;
+    otherwise, it is empty.
     """
     if manifest is None:
         return "", ()
@@ -81,7 +82,7 @@ def upstream_of(
 
 
 def _repository_url(module: Submodule, commit: str) -> tuple[str, ...]:
-    """Return the package URL of a GitHub repository; others have no type of their own."""
+    """Return the package URL of a GitHub repository. Other hosts have no package URL type."""
     try:
         address = urlsplit(module.submodule_url or "")
     except ValueError:
@@ -89,7 +90,7 @@ def _repository_url(module: Submodule, commit: str) -> tuple[str, ...]:
     parts = address.path.strip("/").removesuffix(".git").split("/")
     if address.hostname != "github.com" or len(parts) != 2:
         return ()
-    # The specification requires lowercase for both.
+    # The specification requires lowercase for the owner and the name.
     return (f"pkg:github/{'/'.join(quote(part.lower(), safe='') for part in parts)}@{quote(commit, safe='')}",)
 
 
@@ -100,11 +101,10 @@ def _package_url(package: SourcePackage) -> str:
 
 
 def vendor_of(package: SourcePackage) -> str:
-    """Return the supplier of a package in lowercase: its origin, or its maintainer's organization; otherwise empty.
+    """Return the supplier of a package in lowercase: its origin, or its maintainer's organization. Empty if unknown.
 
-    >>> from rocwheel.artifacts.sdk_files import SourcePackage
-    >>> vendor_of(SourcePackage("rocblas", "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>"))
-    'amd'
+    >>> from rocwheel.artifacts.sdk_files import SourcePackage >>> vendor_of(SourcePackage("rocblas",
+    "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>")) 'amd'
     """
     if package.origin:
         return package.origin.lower()
@@ -118,7 +118,7 @@ class LicensedFiles(msgspec.Struct, frozen=True):
 
     components: tuple[PlannedComponent, ...]
     texts: PrefixEntries
-    """By path in the artifacts' prefix."""
+    """The license texts, keyed by path in the artifacts' prefix."""
 
 
 def license_files(
@@ -126,12 +126,12 @@ def license_files(
 ) -> LicensedFiles:
     """Return the components of files, with their license texts from a prefix.
 
-    A text belongs to the component of its stage folder. The ``manifest`` lists the sources.
+    A text belongs to the component with the same stage folder. The ``manifest`` lists the sources.
     """
-    # The artifacts of the files, by component.
+    # The artifacts of the files, keyed by component.
     artifacts: dict[Component, set[str]] = {}
     for entry in entries:
-        # Facts about the build and links, which the SDK's build itself added, belong to no project.
+        # Build information and links were added by the SDK's build itself, so they don't belong to a project.
         if entry.source and component_of(entry).project.rpartition("/")[2] != _OVERLAY:
             artifacts.setdefault(component_of(entry), set()).add(str(entry.artifact))
     patterns = PathPatterns(recipe.license_patterns) if recipe.license_patterns else None
@@ -155,9 +155,9 @@ def license_files(
 
 
 def _license_of(component: Component, table: Mapping[str, str], default: str | None) -> str | None:
-    """Return the expression of a component, or `None` if neither the ``table`` nor a ``default`` has one.
+    """Return the SPDX expression of a component, or `None` if neither the ``table`` nor the ``default`` has one.
 
-    The longest suffix of the project's folder in the table takes precedence, then the artifact.
+    The longest matching end of the project's folder takes precedence, and then the artifact's name.
     """
     parts = component.project.split("/")
     ends = ("/".join(parts[place:]) for place in range(len(parts)))
@@ -166,12 +166,12 @@ def _license_of(component: Component, table: Mapping[str, str], default: str | N
 
 
 def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: SourceDate) -> Plan:
-    """Return a plan whose wheels contain bills of materials; ``digests`` are those of the artifacts, by name.
+    """Return a plan whose wheels contain SBOMs. ``digests`` has the digests of the artifacts, keyed by name.
 
-    A wheel variant with only requirements gets no bill.
+    A wheel variant that contains only requirements gets no SBOM.
     """
     from rocwheel.wheels.render_sbom import (
-        render_bill,  # slow to import, and other commands import this module
+        render_bill,  # this import is slow, and other commands import this module
     )
 
     def with_bill(wheel: PlannedWheel) -> PlannedWheel:

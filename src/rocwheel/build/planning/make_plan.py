@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptions) -> Plan:
     """Plan every distribution of the recipe.
 
-    Raises `ProblemsError` with every path on which artifacts differ, with everything expected but missing, or with
-    every name that is too long. Raises `InputError` for a version that doesn't follow :pep:`440` and for other invalid
+    Raises `ProblemsError` with all paths whose content differs between artifacts, all missing files and packages, or
+    all names that are too long. Raises `InputError` for a version that doesn't follow :pep:`440` and for other invalid
     options.
     """
     check_options(options)
@@ -101,7 +101,7 @@ class _PlannedGroup(msgspec.Struct, frozen=True):
 
 
 def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequence[PlacedPackage]) -> Plan:
-    # The processors that the packages have code for, by their files and names.
+    # The processors that the packages have code for, according to their files and names.
     found = set()
     for package in placed:
         if basis.recipe.packages[package.key].kind == "device":
@@ -136,7 +136,7 @@ def _plan(catalog: Catalog, basis: PlanBasis, prefixes: Prefixes, placed: Sequen
 def _plan_group(
     basis: PlanBasis, prefixes: Prefixes, placed: Sequence[PlacedPackage], family: str, targets: Sequence[str]
 ) -> _PlannedGroup:
-    """Plan the packages that are installed together: all of them, or those for one family."""
+    """Plan the packages that are installed together: all packages, or the packages for one family."""
     folder = family if len(prefixes.families) > 1 else ""
     together = [package for package in placed if prefixes.layout == "neutral" or package.variant in ("", family)]
     group = PackageGroup(basis, tuple(together))
@@ -157,9 +157,9 @@ def _wheels(
     dropped: list[Dropped],
     modules: Mapping[str, dict[str, str]],
 ) -> Iterator[PlannedWheel]:
-    """Yield the wheel of each package; append to ``dropped`` what can't be in the devel tar.
+    """Yield the wheel of each package. Append entries that the devel tar can't contain to ``dropped``.
 
-    ``modules`` are the texts of additional Python modules by package and file name.
+    ``modules`` has the texts of additional Python modules, keyed by package and file name.
     """
     basis = group.basis
     for package in group.packages:
@@ -177,9 +177,9 @@ def _wheels(
 
 
 def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
-    """Return wheels that are installed together with their declarations, and the result of their comparison.
+    """Compare wheels that are installed together. Return the wheels with their declarations, and the result.
 
-    Wheels without device code declare that. They are the same regardless of the packages that they are built with.
+    A wheel without device code declares only that, so that it doesn't depend on the packages that are built with it.
     """
     facts = [
         WheelFacts(
@@ -198,7 +198,7 @@ def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], Coh
 
 
 def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator[Dropped]:
-    """Yield what packages drop, and artifacts for a single target that no package takes anything from."""
+    """Yield the entries that packages drop, and artifacts for a single target that no package uses."""
     taken: set[tuple[str, str]] = set()
     for package in placed:
         yield from package.placement.dropped
@@ -207,4 +207,4 @@ def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator
         entries = (entry for entry in prefixes.trees[variant].values() if entry.artifact.target != "generic")
         for artifact in {entry.artifact for entry in entries if entry.source}:
             if (artifact.name, variant) not in taken:
-                yield Dropped("", str(artifact), "no package takes this artifact")
+                yield Dropped("", str(artifact), "no package uses this artifact")

@@ -37,45 +37,51 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a build, in addition to its artifacts and recipe."""
 
     version: str | None = None
-    """The version of all distributions; by default that of the SDK manifest; empty for its ``.dev0`` version."""
-    module_suffix: str = ""
-    """A suffix for the names of platform modules, so that several builds fit one environment."""
-    targets: tuple[str, ...] = ()
-    """GPU targets or families whose packages are built, in any spelling; empty for all."""
-    linux_families: tuple[str, ...] = ()
-    """GPU targets or families that the release has for Linux, in any spelling; empty for unknown."""
-    windows_families: tuple[str, ...] = ()
-    """GPU targets or families that the release has for Windows.
+    """The version of all distributions.
 
-    Artifacts must have the targets that are listed for their platform. If both lists are known, the builds for both
-    platforms write the same selector.
+    The default is the version in the SDK manifest. An empty string stands for its ``.dev0`` version.
+    """
+    module_suffix: str = ""
+    """A suffix for the names of platform modules, so that several builds can share an environment."""
+    targets: tuple[str, ...] = ()
+    """The GPU targets or families whose packages are built, in any spelling; empty for all."""
+    linux_families: tuple[str, ...] = ()
+    """The GPU targets or families that the release has for Linux, in any spelling; empty if unknown."""
+    windows_families: tuple[str, ...] = ()
+    """The GPU targets or families that the release has for Windows.
+
+    There must be artifacts for the targets that are listed for their platform. If both lists are known, the builds for
+    both platforms write the same selector.
     """
     default_family: str = ""
-    """The selector's default on machines without a GPU; if empty, it refuses and lists the choices."""
+    """The family that the selector chooses on machines without a GPU. If empty, it refuses and lists the choices."""
     selector: SelectorForm = "sdist"
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
-    """What happens to plain offload bundles: they stay, are compressed in place, or are also moved together."""
+    """The form of plain offload bundles: unchanged, compressed in place, or compressed with the freed space removed."""
     split_device: DeviceSplit = "none"
-    """Whether device code goes to packages for its targets: as kpack archives, or in whole libraries."""
+    """Whether device code goes to separate packages for its targets: as kpack archives, or in whole libraries."""
     common: tuple[str, ...] = ()
-    """GPU targets, in any spelling, whose code libraries keep for all GPUs in addition to libraries per target."""
+    """GPU targets, in any spelling, whose code also stays in the libraries for all GPUs when libraries are split."""
     retarget: tuple[str, ...] = ()
-    """Pairs ``FROM=TO[,TO...]`` of targets: code for the first is also offered to GPUs of the others."""
+    """Pairs of targets in the form ``FROM=TO[,TO...]``.
+
+    Code for ``FROM`` is also offered to the GPUs of each ``TO``.
+    """
     variants: bool = False
-    """Whether packages for each GPU are also offered as wheel variants (a draft) with a single name."""
+    """Whether packages for single GPUs are also offered as wheel variants (a draft) with a shared name."""
     rocm: str | None = None
-    """The oldest ROCm release that must read compressed bundles; by default that of the SDK manifest."""
+    """The oldest ROCm release that must read compressed bundles. The default is the release in the SDK manifest."""
     platform_tag: str | None = None
-    """The platform tag of all wheels; by default each tag is computed from the wheel's files."""
+    """The platform tag of all wheels. By default, each wheel's tag is computed from its files."""
     platform_tag_source: str = "--platform-tag"
-    """The source of that tag, for messages."""
+    """The source of ``platform_tag``, for messages."""
     platform: Platform | None = None
-    """The required system of the artifacts; by default the system of their files."""
+    """The operating system that the artifacts must be for. By default, the files determine it."""
 
 
 def check_options(options: PlanOptions) -> None:
-    """Raise `InputError` for invalid options before anything is read, or `ProblemsError` for several."""
+    """Raise `InputError` for an invalid option before anything is read, or `ProblemsError` for several options."""
     checks: tuple[Callable[[PlanOptions], object], ...]
     checks = (
         lambda one: not one.version or _normalized(one.version, "--version"),
@@ -94,7 +100,7 @@ def check_options(options: PlanOptions) -> None:
 def _check_suffix(options: PlanOptions) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
         option, found = "--version-suffix", f"is {options.module_suffix!r}"
-        raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
+        raise InputError(option, found, expected="letters, digits, and underscores, as in the name of a module")
 
 
 def _check_tag(options: PlanOptions) -> None:
@@ -112,11 +118,11 @@ def _check_families(options: PlanOptions) -> None:
 def _check_platform(options: PlanOptions) -> None:
     if options.platform is not None and not isinstance(options.platform, Platform):
         option, found = "platform", f"is {options.platform!r}"
-        raise InputError(option, found, expected=f"one of {', '.join(map(str, Platform))}, as a Platform")
+        raise InputError(option, found, expected=f"a member of Platform: {', '.join(map(str, Platform))}")
 
 
 class ExpectedTarget(msgspec.Struct, frozen=True):
-    """A processor that must be present, the word that requests it, and the option with this word."""
+    """A processor that must be present, the word that requests it, and the option that contains the word."""
 
     processor: str
     word: str
@@ -144,13 +150,13 @@ def _expected(texts: tuple[str, ...], option: str) -> Iterator[ExpectedTarget]:
 
 
 _WITHOUT_RULE = (
-    "Only pairs with a rule are taken here. If you know that it does, run `rocwheel device retarget --force FROM=TO` "
-    "on the tree first."
+    "Choose a pair that a rule allows. If you know that the code runs there, first run "
+    "`rocwheel device retarget --force FROM=TO` on the tree."
 )
 
 
 def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
-    """Return which code is offered to which other GPUs. Raises `InputError` for pairs that no rule allows."""
+    """Return the pairs of targets for retargeting. Raises `InputError` for pairs that no rule allows."""
     source, remedy = "--retarget", _WITHOUT_RULE
     pairs = map_collecting(
         source, lambda text: parse_pairs(text, source=source, native=native_targets, remedy=remedy), options.retarget
@@ -159,20 +165,20 @@ def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
 
 
 def common_targets(options: PlanOptions) -> tuple[TargetId, ...]:
-    """Return the targets whose code libraries keep for all GPUs; empty for the default.
+    """Return the targets whose code stays in the libraries for all GPUs; empty for the default.
 
     Raises `InputError` for unknown words, for an empty list, and if libraries are not split per target.
     """
     if options.common and options.split_device != "overlay":
-        option, found = "--common", "says what libraries keep beside those for each target, and there are none of these"
-        raise InputError(option, found, expected="it with --split-device=overlay")
+        option, found = "--common", "has no effect, because libraries are not split per target"
+        raise InputError(option, found, expected="--common together with --split-device=overlay")
     return parse_target_set(options.common, source="--common", required=bool(options.common)).ids
 
 
 def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
     """Return the ROCm release that must read compressed device code, or `None` if device code stays unchanged.
 
-    Raises `InputError` if that release can't read compressed bundles, or if it is unknown.
+    Raises `InputError` if that release can't read compressed bundles, or if the release is unknown.
     """
     if options.device_code == "keep":
         return None
@@ -180,7 +186,7 @@ def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
     option = f"--device-code {options.device_code}"
     if not release:
         found = "needs to know which ROCm release will read the result"
-        raise InputError(option, found, expected="rocm_version in the SDK's manifest", remedy="Give --rocm VERSION.")
+        raise InputError(option, found, expected="rocm_version in the SDK manifest", remedy="Add --rocm VERSION.")
     choose_version(0, rocm=release, source=option)
     return release
 
@@ -194,8 +200,8 @@ def checked_version(catalog: Catalog, options: PlanOptions) -> str:
         return _normalized(f"{manifest.rocm_version}.dev0", f"{catalog.root}: the SDK manifest's version")
     text = (manifest and (manifest.rocm_package_version or manifest.rocm_version)) or ""
     if not text:
-        found, expected = "names no version", "rocm_package_version in its manifest"
-        raise InputError(catalog.root, found, expected=expected, remedy="Give one with --version.")
+        found, expected = "has no version", "rocm_package_version in the SDK manifest"
+        raise InputError(catalog.root, found, expected=expected, remedy="Set the version with --version.")
     return _normalized(text, f"{catalog.root}: the SDK manifest's version")
 
 
@@ -203,5 +209,5 @@ def _normalized(text: str, source: str) -> str:
     try:
         return str(Version(text))
     except ValueError as e:
-        expected = "a version as PEP 440 defines it, such as 7.2.0 or 7.2.0rc1"
-        raise InputError(source, f"is {text!r}", expected=expected, remedy="Give one with --version.") from e
+        expected = "a PEP 440 version, such as 7.2.0 or 7.2.0rc1"
+        raise InputError(source, f"is {text!r}", expected=expected, remedy="Set the version with --version.") from e

@@ -1,4 +1,4 @@
-"""The packages of a plan: their files, the paths of the files, and how packages find each other."""
+"""The packages of a plan, including their files, the paths of these files, and how packages find each other."""
 
 from __future__ import annotations
 
@@ -50,28 +50,31 @@ class PlanBasis(msgspec.Struct, frozen=True):
     compress_for: str | None = None
     """The oldest ROCm release that must read compressed device code; `None` leaves device code unchanged."""
     manifest: SdkManifest | None = None
-    """What the SDK was built from."""
+    """The manifest that describes the sources of the SDK."""
     release: Release | None = None
-    """What the release has for Linux and Windows, if the options list the GPUs of both; otherwise `None`."""
+    """The packages of the release for Linux and Windows, or `None` if the options don't list the GPUs of both."""
 
     @property
     def any_tag(self) -> str:
-        """The platform tag of wheels without machine code: every system that the packages could be for accepts it."""
+        """The platform tag of wheels without machine code.
+
+        Every system that the packages could be for accepts this tag.
+        """
         return WINDOWS_TAG if self.facts.platform is Platform.WINDOWS else oldest_tag(self.facts.machine)
 
     def names(self, key: str, variant: str) -> PackageNames:
-        """Return the names of the package ``key`` for a GPU target or family, with the suffix of platform modules."""
+        """Return the names of the package ``key`` for a GPU target or family. Module names include the suffix."""
         names = name_package(self.recipe, key, self.layout, variant)
         return msgspec.structs.replace(names, platform_module=names.platform_module + self.options.module_suffix)
 
 
 class PlacedPackage(msgspec.Struct, frozen=True):
-    """A distribution with its files placed, before its members are created."""
+    """A distribution whose files have their final paths, before its members are created."""
 
     key: str
     """The package's name in the recipe."""
     variant: str
-    """The target or family that it is for; empty if there is a single package for all."""
+    """The target or family that the package is for; empty if a single package serves all."""
     distribution: str
     module: str
     platform_module: str
@@ -81,7 +84,7 @@ class PlacedPackage(msgspec.Struct, frozen=True):
 def place_packages(basis: PlanBasis, prefixes: Prefixes) -> list[PlacedPackage]:
     """Place the files of every package, and omit packages without files.
 
-    Raises `ProblemsError` with every pair of different files for one path.
+    Raises `ProblemsError` with every pair of different files that have the same path.
     """
     placed: list[PlacedPackage] = []
     for key, package in basis.recipe.packages.items():
@@ -123,10 +126,10 @@ class MemberMaker(msgspec.Struct, frozen=True):
     places: LibraryPlaces
     """The locations of the shared libraries of all packages that are installed together."""
     search: tuple[str, ...]
-    """Folders where the package's run paths always lead, relative to site-packages."""
+    """Folders that all run paths of the package contain, relative to site-packages."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
-        """Return the member for a file that is installed at ``path``, relative to site-packages."""
+        """Return the member for a file that is installed at ``path``, which is relative to site-packages."""
         assert entry.source is not None, entry.path
         elf, edit = self.basis.facts.elf(entry), None
         if elf is not None and elf.is_loadable:
@@ -137,7 +140,7 @@ class MemberMaker(msgspec.Struct, frozen=True):
         return FileMember(path, mode, entry.source, str(entry.artifact), entry.path, edit, release, trim)
 
     def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
-        """Return the members for everything that a package ships."""
+        """Return the members for all files and stubs of a package."""
         root = package.platform_module
         files = (self.file(posixpath.join(root, path), entry) for path, entry in package.placement.files.items())
         stubs = (
@@ -147,26 +150,29 @@ class MemberMaker(msgspec.Struct, frozen=True):
         return [*files, *stubs]
 
     def among(self, paths: Iterable[str]) -> MemberMaker:
-        """Return a maker for files that also find libraries at these paths, relative to site-packages."""
+        """Return a maker for files that also find libraries at ``paths``, which are relative to site-packages."""
         return msgspec.structs.replace(self, places=self.places.joined(library_places(paths)))
 
 
 class PackageGroup(msgspec.Struct, frozen=True, dict=True):
-    """All packages of a neutral layout, or those for one family."""
+    """All packages of a neutral layout, or the packages for one family."""
 
     basis: PlanBasis
     packages: tuple[PlacedPackage, ...]
 
     @cached_property
     def by_key(self) -> dict[str, PlacedPackage]:
-        """The packages by recipe name, without device packages, because several of them share a name."""
+        """The packages, keyed by their name in the recipe.
+
+        Device packages are excluded, because several of them share a name.
+        """
         return {package.key: package for package in self.packages if self.recipe_of(package).kind != "device"}
 
     @cached_property
     def overlaid(self) -> tuple[PlacedPackage, ...]:
-        """The packages whose folders receive device packages. Everything in them has a counterpart in the devel tree.
+        """The packages whose folders receive device packages. The devel tree has a counterpart for each of their files.
 
-        Frameworks with support for TheRock's packages rely on that.
+        Frameworks that support TheRock's packages rely on these counterparts.
         """
         keys = {package.overlay for package in self.basis.recipe.packages.values() if package.overlay}
         return tuple(package for key, package in self.by_key.items() if key in keys)
@@ -185,13 +191,13 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         return self.basis.recipe.packages[package.key]
 
     def required(self, package: PlacedPackage) -> list[str]:
-        """Return the names of the distributions that a package requires by the recipe, without absent ones."""
+        """Return the names of the distributions that a package requires in the recipe, without absent packages."""
         return [self.by_key[key].distribution for key in self.recipe_of(package).requires if key in self.by_key]
 
     def folders(self, places: Iterable[str], package: PlacedPackage) -> tuple[str, ...]:
-        """Return the folders of a package's ``package:directory`` entries, without those of absent packages.
+        """Return the folders from a package's ``package:directory`` entries, without folders in absent packages.
 
-        They are relative to site-packages.
+        The folders are relative to site-packages.
         """
         modules = {key: other.platform_module for key, other in self.by_key.items()}
         modules[package.key] = package.platform_module
@@ -199,7 +205,10 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         return tuple(posixpath.join(modules[key], folder) for key, _, folder in pairs if key in modules)
 
     def member_maker(self, package: PlacedPackage) -> MemberMaker:
-        """Return the member maker of a package. Files that replace a library search where that library searches."""
+        """Return the member maker of a package.
+
+        A file that replaces a library searches the same folders as that library.
+        """
         spec = self.recipe_of(package)
         search = spec.search
         if any(map(split_overlay_path, package.placement.files)):

@@ -1,4 +1,4 @@
-"""The ``rocm`` distribution, which requires the others: an sdist that chooses per machine, or a wheel with extras."""
+"""Plans the ``rocm`` distribution, which requires the others: an sdist that detects the GPU, or a wheel with extras."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 class SelectorFacts(msgspec.Struct, frozen=True):
-    """What the selector chooses from."""
+    """The choices that the selector offers."""
 
     basis: PlanBasis
     packages: tuple[PlacedPackage, ...]
     """Every package except the selector itself, including devel."""
     families: dict[str, tuple[str, ...]]
-    """The GPU targets of each choice; one entry per device package or library family."""
+    """The GPU targets of each choice. There is one choice for each device package or library family."""
     default_family: str = ""
 
     @property
@@ -59,18 +59,18 @@ class SelectorFacts(msgspec.Struct, frozen=True):
         return self.basis.version
 
     def is_selected(self, key: str) -> bool:
-        """Return whether a package is chosen by GPU: then each target or family has a distribution."""
+        """Return whether the GPU determines the package, so that each target or family has its own distribution."""
         return is_per_variant(self.recipe.packages[key], self.basis.layout)
 
     def requirement(self, key: str, variant: str = "{family}") -> str:
-        """Return the requirement of a package for a GPU target or family in this version."""
+        """Return the requirement for this version of a package, for a GPU target or family."""
         return f"{self.basis.names(key, variant).distribution}=={self.version}"
 
 
 def make_selector_facts(group: PackageGroup) -> SelectorFacts:
-    """Collect the choices among packages that are installed together.
+    """Collect the choices from packages that are installed together.
 
-    Raises `InputError` if the requested default is not among them.
+    Raises `InputError` if the requested default is not one of the choices.
     """
     basis = group.basis
     keys = [key for key, package in basis.recipe.packages.items() if is_per_variant(package, basis.layout)]
@@ -90,7 +90,11 @@ def make_selector_facts(group: PackageGroup) -> SelectorFacts:
     )
     if default and default not in families:
         option, found = "--default-family", f"{default!r} has no packages"
-        raise InputError(option, found, expected=f"one of {', '.join(families) or 'none: nothing is selected'}")
+        raise InputError(
+            option,
+            found,
+            expected=f"one of {', '.join(families)}" if families else "no default, because there is nothing to select",
+        )
     return SelectorFacts(basis, group.packages, families, default)
 
 
@@ -98,9 +102,9 @@ _KNOWN_SYSTEMS = ("glibc", "musl", "windows", "macos")
 
 
 def _find_machines(basis: PlanBasis) -> dict[str, list[str]]:
-    """Return the values of ``platform_machine`` by ``sys_platform``, from the tag of the wheels.
+    """Return the ``platform_machine`` values for each ``sys_platform`` value, based on the platform tag of the wheels.
 
-    If the tag names no machine, the set is for Linux on unspecified machines.
+    If the tag contains no machine, the package set is for Linux on unspecified machines.
     """
     machine = basis.facts.machine
     tags = basis.options.platform_tag or (basis.any_tag if machine in host_machines() else "any")
@@ -115,11 +119,11 @@ _ARCHIVE = ".kpack"
 
 
 def _find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, tuple[str, ...]]:
-    """Return, by the variant of each package for one target, the other targets whose GPUs run its code.
+    """Return the other targets whose GPUs can run the code of a package for one target, keyed by that target.
 
-    Each of these is listed once, for the package whose code fits best: relabeled code before generic code, and generic
-    code for fewer processors first. Targets with their own package are left out. A target that shares another target's
-    package is listed there if the package has code for it.
+    Each other target is listed once, for the package whose code fits best: relabeled code before generic code, and
+    generic code for fewer processors first. Targets with their own package are left out. A target that shares another
+    target's package is listed there if the package has code for it.
     """
     codes = {package.variant: _read_codes(package, facts) for package in packages if is_target(package.variant)}
     served: dict[str, tuple[str, ...]] = {}
@@ -137,13 +141,16 @@ def _find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, t
 
 
 class _Codes(msgspec.Struct, frozen=True):
-    """The targets that a file has code for; ``named`` are files of a kernel library that differ only by these."""
+    """The targets that a file has code for.
+
+    ``named`` has the files of a kernel library whose names differ only in the target.
+    """
 
     targets: tuple[TargetId, ...]
     named: bool
 
     def fit(self, gpu: TargetId) -> Fit:
-        """Return how well the code fits a GPU; a kernel library opens only the file that is named for it."""
+        """Return how well the code fits a GPU. A kernel library opens only the file that is named after the GPU."""
         if self.named:
             return Fit.EXACT if any(target.processor == gpu.processor for target in self.targets) else Fit.NONE
         choice = choose(self.targets, gpu)
@@ -163,13 +170,16 @@ def _read_codes(package: PlacedPackage, facts: Facts) -> list[_Codes]:
 
 
 def _fit(codes: Sequence[_Codes], target: str) -> Fit | None:
-    """Return the worst fit of the code for a target, or `None` if some code doesn't run on its GPUs."""
+    """Return the worst fit of the code for a target, or `None` if some of the code doesn't run on the target's GPUs."""
     worst = min((code.fit(TargetId(target)) for code in codes), key=lambda how: how.rank, default=Fit.NONE)
     return worst if worst.rank >= Fit.GENERIC.rank else None
 
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
-    """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); the sdist ``decides`` at install time."""
+    """Return the literals of ``_build_info.py`` (see ``sdk/README.md``). ``decides`` is true for an sdist.
+
+    The sdist decides at install time.
+    """
     if facts.basis.release:
         return _release_info(facts, facts.basis.release, decides=decides)
     recipe = facts.recipe
@@ -330,7 +340,7 @@ def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[s
         elif fixed:
             extras[extra] = fixed
         elif all(facts.recipe.packages[key].kind == "device" for key in keys):
-            # Frameworks require rocm[libraries,device]. Without device packages, that adds nothing, but must not fail.
+            # Frameworks require rocm[libraries,device]. Without device packages, the extra is empty, but must exist.
             extras |= {extra: [], f"{extra}-all": []}
     return extras if decides else {name: rows for name, rows in extras.items() if rows or not facts.families}
 
@@ -347,9 +357,10 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
 def family_extras(
     prefix: str, requirement: str, families: Mapping[str, Sequence[str]], *, is_neutral: bool
 ) -> dict[str, list[str]]:
-    """Return the requirements of family extras by name; ``{family}`` in the requirement stands for each family.
+    """Return the requirements of family extras, keyed by extra. ``{family}`` in the requirement stands for each family.
 
-    In a neutral layout, there is one for all, and one for each target whose GPUs run the code of another's package.
+    In a neutral layout, there is one extra for all families, and one for each target that uses another target's
+    package.
     """
     wanted = {family: requirement.replace("{family}", family) for family in families}
     extras = {f"{prefix}-{canonicalize_name(family)}": [text] for family, text in wanted.items()}
@@ -361,9 +372,11 @@ def family_extras(
 
 
 def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
-    """Return the extras of targets that no family serves; each has a requirement that can't be met and says why.
+    """Return extras for targets that no family serves.
 
-    ``required`` is what `rocm` always requires, ``NAME==VERSION``.
+    Each has a requirement that can't be met and that states the reason.
+
+    ``required`` is the requirement that `rocm` always has, ``NAME==VERSION``.
     """
     if not families:
         return {}
@@ -393,20 +406,20 @@ def _metadata(facts: SelectorFacts) -> CoreMetadata:
         facts.version,
         recipe.selector.summary,
         requires_python=recipe.requires_python,
-        license_expression=SDK_LICENSE,  # contains only the SDK source and no ROCm files
+        license_expression=SDK_LICENSE,  # the sdist contains only the SDK source and no ROCm files
         license_files=("LICENSE",),
     )
 
 
 def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdist:
-    """Return the sdist that chooses packages at install time, with its build backend inside."""
+    """Return the sdist that chooses packages at install time. The sdist contains its own build backend."""
     module = facts.recipe.selector.module
     metadata = msgspec.structs.replace(_metadata(facts), dynamic=("requires-dist", "provides-extra"))
     info = build_info(facts, decides=True)
     files = {f"{module}/{path}": text for path, text in sdk_module("rocm_sdk").items()}
     files |= {f"selector/{path}": text for path, text in sdk_module("selector").items()}
     files[f"{module}/_build_info.py"] = render_literals(info)
-    # Scripts that promote the reference's sdist edit these two, in setuptools' format.
+    # Scripts that promote the reference's sdist edit these two files, which have setuptools' format.
     egg_info = f"{normalized_file_part(metadata.name)}.egg-info"
     files[f"{egg_info}/PKG-INFO"] = render_metadata(metadata).decode()
     files[f"{egg_info}/requires.txt"] = requires_txt(info)
@@ -428,7 +441,7 @@ def requires_txt(info: Mapping[str, Any]) -> str:
 
 
 def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWheel:
-    """Return the pure wheel with an explicit extra per target, for lock files."""
+    """Return the pure wheel with an explicit extra for each target, which lock files need."""
     module = facts.recipe.selector.module
     info: dict[str, Any] = build_info(facts, decides=False)
     texts = sdk_module("rocm_sdk") | {"_build_info.py": render_literals(info)}
@@ -449,7 +462,7 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
 
 
 def selector_requirements(info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the wheel's requirements with extras as markers, from the literals of its ``_build_info.py``."""
+    """Return the wheel's requirements, with extras as markers, from the literals in its ``_build_info.py``."""
     extras: dict[str, list[list[str]]] = info["EXTRAS"]
     rows = ((extra, *row) for extra, rows in extras.items() for row in rows)
     marked = (f"{text}; {f'({marker}) and ' if marker else ''}extra == '{extra}'" for extra, text, marker in rows)

@@ -1,4 +1,4 @@
-"""Turns placed packages into planned wheels: members, tags, metadata, licenses, and console scripts."""
+"""Plans wheels from placed packages, including members, tags, metadata, licenses, and console scripts."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def plan_runtime_wheel(
 ) -> PlannedWheel:
     """Plan the wheel of a runtime package.
 
-    ``targets`` are those that the whole SDK has code for. ``modules`` are the texts of additional Python modules, keyed
-    by file name.
+    ``targets`` are the targets that the whole SDK has code for. ``modules`` has the texts of additional Python modules,
+    keyed by file name.
     """
     spec, shipped = group.recipe_of(package), package.placement.paths
     scripts = {name: script for name, script in spec.console_scripts.items() if script.path in shipped}
@@ -98,10 +98,10 @@ def _script_row(group: PackageGroup, package: PlacedPackage, script: ConsoleScri
 
 
 def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: LicensedFiles) -> PlannedWheel:
-    """Plan the wheel of a GPU target's files, which go into another package's platform module."""
+    """Plan the wheel with a GPU target's files, which are installed into another package's platform module."""
     root = package.platform_module
     members = shipped_members(group, package)
-    # pip removes empty folders only below folders where the distribution has a file of its own.
+    # pip removes empty folders only below folders in which the distribution has its own file.
     members.append(TextMember(f"{root}/.device-{package.variant}", ""))
     paths = sorted(member.path.removeprefix(f"{root}/") for member in members)
     links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]
@@ -111,14 +111,14 @@ def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: Lic
 
 
 def module_files(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
-    """Return the Python files of a package, by path in its module."""
+    """Return the Python files of a package, keyed by their path in the module."""
     basis = group.basis
     facts = dist_info_module(basis.version, basis.options.module_suffix, basis.recipe.selector.module)
     return sdk_module(group.recipe_of(package).module) | facts
 
 
 def shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]:
-    """Return what a package takes from the artifacts: files, and relays and forwarding libraries if it has any."""
+    """Return the members that a package takes from artifacts: files, and possibly relays and forwarding libraries."""
     files: list[Member] = [*group.member_maker(package).members(package)]
     if group.basis.facts.platform is Platform.WINDOWS:
         files = put_relays(files, package.platform_module, group.recipe_of(package).relays)
@@ -126,7 +126,7 @@ def shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]
 
 
 def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[ForwardingMember]:
-    """Yield a forwarding library for each library that is also opened by its name without a version."""
+    """Yield a forwarding library for each library that is also opened by its unversioned name."""
     named = group.recipe_of(package).unversioned
     patterns = PathPatterns(named) if named else None
     tag = RunpathTag(group.basis.recipe.run_path_tag)
@@ -142,7 +142,7 @@ def forwarding_members(group: PackageGroup, package: PlacedPackage) -> Iterator[
 
 
 def put_relays(members: Sequence[Member], root: str, rules: Mapping[str, RelayRule]) -> list[Member]:
-    """Return a package's members with relays in place of copies; ``root`` is its platform module.
+    """Return a package's members with relays instead of copies. ``root`` is the package's platform module.
 
     A file that is not a copy of the program in its rule stays unchanged. Raises `InputError` if a file can't be read.
     """
@@ -162,7 +162,7 @@ def _is_copy(one: FileMember, other: FileMember) -> bool:
 
 
 def lacking_relays(recipe: Recipe, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Yield a warning for each rule that creates no relay, because a program is missing or not a copy of the other."""
+    """Yield a warning for each rule that creates no relay, because a program is missing or the programs differ."""
     held: dict[str, dict[str, Member]] = defaultdict(dict)
     for wheel in (wheel for wheels in groups for wheel in wheels):
         held[wheel.package] |= {member.path.partition("/")[2]: member for member in wheel.members}
@@ -170,17 +170,17 @@ def lacking_relays(recipe: Recipe, groups: Sequence[Sequence[PlannedWheel]]) -> 
         for path, rule in sorted(recipe.packages[key].relays.items()):
             if not isinstance(members.get(path), RelayMember):
                 if path not in members:
-                    found = f"is in no wheel of {key}, so that no relay is made"
+                    found = f"is not in any wheel of {key}, so no relay replaces it"
                 elif rule.target not in members:
-                    found = f"ships as it is: the target of its relay, {rule.target}, is in no wheel of {key}"
+                    found = f"ships unchanged, because {rule.target} is not in any wheel of {key}"
                 else:
-                    found = f"is no copy of {rule.target}, so that it ships as it is"
+                    found = f"ships unchanged, because it is not a copy of {rule.target}"
                 files = (path,) if path in members else ()
-                yield PlanWarning("relay", path, found, "Correct or remove the row.", files)
+                yield PlanWarning("relay", path, found, "Correct or remove the relay in the recipe.", files)
 
 
 _OWN_TEXT = "rocm_sdk/LICENSE"
-"""The license text of the Python modules, in ``.dist-info/licenses``."""
+"""The path of the license text for the Python modules, in ``.dist-info/licenses``."""
 
 
 def make_wheel(
@@ -190,7 +190,7 @@ def make_wheel(
     licensed: LicensedFiles,
     requires: Iterable[str],
 ) -> PlannedWheel:
-    """Return a planned wheel with its tag, metadata, and licenses derived from its members and the recipe.
+    """Return a planned wheel. Its tag, metadata, and licenses come from its members and the recipe.
 
     Raises `InputError` if the platform tag in the options doesn't fit the files.
     """
@@ -228,7 +228,7 @@ def make_wheel(
 
 
 def _platform_tag(basis: PlanBasis, floor: PlatformFloor | None) -> str:
-    """Return the tag in the options if the files run there, or the tag that the files require."""
+    """Return the tag from the options if the files run on its systems, or the tag that the files require."""
     given, source = basis.options.platform_tag, basis.options.platform_tag_source
     if given is None:
         return floor.tag if floor else basis.any_tag
@@ -240,7 +240,7 @@ def _platform_tag(basis: PlanBasis, floor: PlatformFloor | None) -> str:
 
 
 def members_floor(members: Iterable[Member], facts: Facts) -> PlatformFloor | None:
-    """Return the oldest glibc that the files among the members run on, or `None` if there is no machine code."""
+    """Return the oldest glibc that all files of the members run on, or `None` if there is no machine code."""
     return platform_floor(
         (file.origin, elf)
         for member in members

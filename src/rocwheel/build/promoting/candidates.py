@@ -1,8 +1,8 @@
-"""Release candidates in a folder, and the places in their files that state their version.
+"""Reads release candidates in a folder, and finds the files in them that state their version.
 
-These are the core metadata, the bill of materials, the ``_build_info.py`` and ``_dist_info.py`` of modules, the
-manifests of device packages, and the SDK manifest. Other files, such as the release in ``.info/version``, describe ROCm
-and not the package.
+These files are the core metadata, the SBOM, the ``_build_info.py`` and ``_dist_info.py`` of modules, the manifests of
+device packages, and the SDK manifest. Other files, such as the release in ``.info/version``, describe ROCm and not the
+package.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 BUILD_INFO = "_build_info.py"
-"""The module of literals in packages; see ``src/rocwheel/sdk/README.md``."""
+"""The name of the module of literals in packages; see ``src/rocwheel/sdk/README.md``."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,31 +44,31 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     folder: str
-    """Its location below the top folder; empty for the top folder itself."""
+    """The candidate's folder below the top folder; empty for the top folder itself."""
     name: str
     """The normalized name of the distribution."""
     version: str
     members: dict[str, ZipMember] = {}
-    """The members of a wheel by name."""
+    """The members of a wheel, keyed by name."""
     dist_info: str = ""
-    """The metadata folder of a wheel."""
+    """The name of a wheel's ``.dist-info`` folder."""
     files: dict[str, bytes] = {}
-    """The files of an sdist by their paths below its top folder."""
+    """The files of an sdist, keyed by their path below its top folder."""
     info: dict[str, Any] = {}
-    """The literals of a selector, which each package set has one of; empty for other distributions."""
+    """The literals of a selector; empty for other distributions. Each package set has one selector."""
 
     @property
     def is_wheel(self) -> bool:
-        """Whether it is a wheel and not an sdist."""
+        """Whether the candidate is a wheel and not an sdist."""
         return bool(self.members)
 
 
 def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
-    """Read the distributions in ``dist`` and, for per-family sets, in its subfolders; return them by folder.
+    """Read the distributions in ``dist`` and, for per-family sets, in its subfolders. Return them, keyed by folder.
 
-    Those in ``dist`` itself are a set, or are shared by several sets. Raises `InputError`, or `ProblemsError` with all
-    errors, for files that can't be read, contradict their names, contain members that installers reject, or are neither
-    a wheel nor an sdist, and if there are no distributions.
+    Distributions directly in ``dist`` are a set, or several sets share them. Raises `InputError`, or `ProblemsError`
+    with all errors, if there are no distributions, and for files that can't be read, contradict their names, contain
+    members that installers reject, or are neither a wheel nor an sdist.
     """
     try:
         folders = [dist, *(path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith("."))]
@@ -93,14 +93,14 @@ def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
         name = parse_path(candidate.path)
         first = seen.setdefault((candidate.folder, name.project, name.identity), candidate.path)
         if first != candidate.path:
-            found = f"is the same distribution as {first.name} under another name"
-            yield InputError(candidate.path, found, remedy="Remove one of the two.")
+            found = f"is the same distribution as {first.name}, with another file name"
+            yield InputError(candidate.path, found, remedy="Remove one of the two files.")
 
 
 def read_candidate(path: Path, dist: Path) -> Candidate:
     """Read a distribution below the folder ``dist``.
 
-    Raises `InputError` for other files and for wrong names, or `ProblemsError` for several in a wheel.
+    Raises `InputError` for other files and for wrong names, or `ProblemsError` for several problems in a wheel.
     """
     folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
     return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)
@@ -131,27 +131,27 @@ def _read_sdist(path: Path, folder: str) -> Candidate:
     except OSError as e:
         raise read_error(path, e) from e
     if "PKG-INFO" not in files:
-        raise InputError(path, "has no PKG-INFO", expected="an sdist, which has one")
+        raise InputError(path, "has no PKG-INFO file", expected="an sdist, which has a PKG-INFO file")
     name, version = _check_names(path, files["PKG-INFO"], stated)
     info = _selector_info(files, str(path))
     return Candidate(path=path, folder=folder, name=name, version=version, files=files, info=info)
 
 
 def _check_names(path: Path, metadata: bytes, stated: FileName) -> tuple[str, str]:
-    """Return name and version. Raises `InputError` if the metadata and the file name disagree."""
+    """Return the name and the version. Raises `InputError` if the metadata and the file name disagree."""
     try:
         fields = parse_core_metadata(metadata)[0]
         found = canonicalize_name(fields.get("name", "")), Version(fields.get("version", ""))
     except (CoreMetadataError, ValueError) as e:
-        raise InputError(path, f"its metadata can't be read ({e})", remedy="Build or download it again.") from e
+        raise InputError(path, f"its metadata can't be read ({e})", remedy="Build or download the file again.") from e
     if found != (stated.project, stated.version):
-        problem = f"is {found[0]} {found[1]} by its metadata"
-        raise InputError(path, problem, expected=f"{stated.project} {stated.version}, as its name says")
+        problem = f"is {found[0]} {found[1]} according to its metadata"
+        raise InputError(path, problem, expected=f"{stated.project} {stated.version}, as in the file name")
     return str(found[0]), str(found[1])
 
 
 def _selector_info(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
-    """Return the literals of a selector's ``_build_info.py``, which lists families; empty for other packages."""
+    """Return the literals in a selector's ``_build_info.py``, which lists families; empty for other packages."""
     for name, data in files.items():
         if name.rpartition("/")[2] == BUILD_INFO:
             info = read_build_info(data, f"{source}!{name}")
@@ -161,7 +161,10 @@ def _selector_info(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
 
 
 def read_build_info(data: bytes, source: str) -> dict[str, Any]:
-    """Parse the literals of a ``_build_info.py``. Raises `InputError` about ``source`` for other text."""
+    """Parse the literals of a ``_build_info.py``.
+
+    Raises `InputError` about ``source`` if the text has another format.
+    """
     try:
         return parse_literals(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
@@ -170,7 +173,7 @@ def read_build_info(data: bytes, source: str) -> dict[str, Any]:
 
 
 _DIST_INFO = "_dist_info.py"
-"""The packages of the reference contain this instead."""
+"""The name of the module that the reference's packages contain instead."""
 _PIN = re.compile(r"(?P<name>[^=<>!~;@]*==\s*)(?P<version>[^\s;,)=]+)")
 _LISTS = ("REQUIRES", "EXTRAS", "SELECTED", "BY_PLATFORM")
 
@@ -182,10 +185,10 @@ class VersionChange(msgspec.Struct, frozen=True):
     new: str
 
     def requirement(self, text: str) -> str:
-        """Return a requirement with the new version if it requires exactly the old one; otherwise unchanged.
+        """Return a requirement with the new version if it requires exactly the old version; otherwise, return it as is.
 
-        Requirements of exactly this version belong to the set. So do those that refuse a GPU with an impossible local
-        version (`refusing_requirement`).
+        A requirement for exactly this version refers to a package of the set. The same is true for a requirement that
+        refuses a GPU with an impossible local version (`refusing_requirement`).
         """
         match = _PIN.match(text)
         if match is None:
@@ -200,11 +203,14 @@ class VersionChange(msgspec.Struct, frozen=True):
         return match["name"] + version + text[match.end() :]
 
     def metadata(self, data: bytes) -> bytes:
-        """Return METADATA or PKG-INFO with the new version, including its requirements."""
+        """Return METADATA or PKG-INFO with the new version, also in its requirements."""
         return edit_requirements(set_version(data, self.new), self.requirement)
 
     def text(self, name: str, data: bytes) -> bytes:
-        """Return the file ``name``, a path in a wheel or sdist, with the old version replaced by the new one."""
+        """Return the content of a file with the old version replaced by the new one.
+
+        ``name`` is its path in a wheel or sdist.
+        """
         place, _, base = name.rpartition("/")
         if place.endswith(".egg-info"):
             lines = data.decode("utf-8", "surrogateescape").split("\n")
@@ -224,13 +230,13 @@ class VersionChange(msgspec.Struct, frozen=True):
         return self._assigned(data, rb'"rocm_package_version":\s*')
 
     def _assigned(self, data: bytes, before: bytes) -> bytes:
-        """Replace the version where it is the whole string after ``before``."""
+        """Replace the version where it is the complete string that follows ``before``."""
         pattern = rb"(" + before + rb")([\"'])" + re.escape(self.old.encode()) + rb"\2"
         return re.sub(pattern, lambda match: match[1] + json.dumps(self.new).encode(), data)
 
 
 def says_version(name: str) -> bool:
-    """Return whether the file ``name``, a path in a wheel or sdist, states the version."""
+    """Return whether a file states the version. ``name`` is its path in a wheel or sdist."""
     place, _, base = name.rpartition("/")
     return (
         (base in {BUILD_INFO, _DIST_INFO} and not place.endswith(".dist-info"))

@@ -1,6 +1,6 @@
-"""Promotes release candidates to a release: packed members are copied, except for a few changed files.
+"""Promotes release candidates to a release. Packed members are copied, except for a few changed files.
 
-A distribution gets a new name. Only files that state its version or list removed GPU targets change.
+Each distribution gets a new file name. Only files that state the version or list removed GPU targets change.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class PromotedDistribution(msgspec.Struct, frozen=True):
-    """A distribution with its new version: the paths of its old and new files, and the size of the new one in bytes."""
+    """A distribution with its new version: the paths of its old and new files, and the new file's size in bytes."""
 
     source: str
     path: str
@@ -67,27 +67,27 @@ class PromotionResult(msgspec.Struct, frozen=True):
     version: str
     distributions: tuple[PromotedDistribution, ...]
     left_out: tuple[str, ...] = ()
-    """The paths of candidates for targets that were dropped."""
+    """The paths of candidates that were left out because their targets were dropped."""
     targets: tuple[str, ...] = ()
-    """The targets of the selector, if only some were kept."""
+    """The remaining targets of the selector, if some were dropped."""
 
 
 class PromoteJob(msgspec.Struct, frozen=True):
-    """What gets another version, and where it goes."""
+    """The candidates to promote, their new version, and the destination."""
 
     dist: Path
     to: str
     dest_dir: Path
     targets: tuple[str, ...] = ()
-    """The processors whose packages stay; empty for all."""
+    """The processors whose packages are kept; empty for all."""
     jobs: int = 0
-    """The number of workers; 0 for one per core."""
+    """The number of workers, or 0 for one per core."""
 
     def run(self, *, progress: Progress = SILENT) -> PromotionResult:
-        """Write all distributions or none, dated by ``SOURCE_DATE_EPOCH``.
+        """Write all distributions or none. Their date comes from ``SOURCE_DATE_EPOCH``.
 
-        Raises `InputError`, or `ProblemsError` with all errors, before anything is written and for damaged files.
-        Raises `ChangedFileError` if a file changes in the meantime, and `WorkError` if writing fails.
+        Before anything is written, raises `InputError`, or `ProblemsError` with all errors. Raises the same errors for
+        damaged files. Raises `ChangedFileError` if a file changes in the meantime, and `WorkError` if writing fails.
         """
         check_destination(self.dest_dir)
         workers = worker_count(self.jobs)
@@ -110,19 +110,19 @@ class PromoteJob(msgspec.Struct, frozen=True):
         return PromotionResult(old, version, tuple(made), left_out, families)
 
     def _kept(self, sets: Mapping[str, Sequence[Candidate]]) -> dict[str, KeptTargets | None]:
-        """Return what stays by folder; `None` means everything."""
+        """Return the targets to keep, keyed by folder. `None` means all targets."""
         if not self.targets:
             return dict.fromkeys(sets)
         selectors = {folder: next((one for one in packages if one.info), None) for folder, packages in sets.items()}
         infos = {folder: selector.info for folder, selector in selectors.items() if selector}
         if not infos:
-            found, expected = "has no selector", "a rocm sdist or wheel, which says what is for which GPU"
-            raise InputError(self.dist, found, expected=expected, remedy="Promote it without --targets.")
+            found, expected = "has no selector", "a rocm sdist or wheel, which maps GPUs to packages"
+            raise InputError(self.dist, found, expected=expected, remedy="Promote the folder without --targets.")
         offered = {target for info in infos.values() for row in info["FAMILIES"].values() for target in row["targets"]}
         absent = [target for target in self.targets if target not in offered]
         if absent:
             option, found = "--targets", f"{self.dist} has no packages for {', '.join(absent)}"
-            raise InputError(option, found, expected=f"some of {', '.join(canonical_order(offered)) or 'none'}")
+            raise InputError(option, found, expected=f"targets with packages: {', '.join(canonical_order(offered))}")
         kept = {folder: KeptTargets.among(info, self.targets) for folder, info in infos.items()}
         shared = KeptTargets.together(kept.values())
         return {folder: kept.get(folder, shared) for folder in sets}
@@ -153,10 +153,10 @@ class PromoteJob(msgspec.Struct, frozen=True):
             self.dest_dir.mkdir(parents=True, exist_ok=True)
             yield
         except OSError as e:
-            raise write_error(self.dest_dir, e, remedy="Check the free space and its permissions.") from e
+            raise write_error(self.dest_dir, e, remedy="Check the free space and the folder's permissions.") from e
         finally:
             if is_new:
-                # Removes only an empty folder.
+                # This removes the folder only if it is empty.
                 with suppress(OSError):
                     self.dest_dir.rmdir()
 
@@ -183,18 +183,18 @@ _OPTION = "--to"
 
 
 def checked_version(text: str) -> str:
-    """Return the requested version, normalized. Raises `InputError` if it doesn't follow :pep:`440`."""
+    """Return the requested version in normalized form. Raises `InputError` if it doesn't follow :pep:`440`."""
     try:
         return str(Version(text))
     except ValueError as e:
-        raise InputError(_OPTION, f"is {text!r}", expected="a version as PEP 440 defines it, such as 7.2.0") from e
+        raise InputError(_OPTION, f"is {text!r}", expected="a PEP 440 version, such as 7.2.0") from e
 
 
 def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str:
-    """Return the single version of the candidates, which is lower than ``new``.
+    """Return the version that all candidates have, which is lower than ``new``.
 
-    Raises `InputError`, or `ProblemsError` with all errors, for several versions, for a candidate with the new version,
-    and for one with a later version.
+    Raises `InputError`, or `ProblemsError` with all errors, if the candidates have several versions, the new version,
+    or a later version.
     """
     by_version: defaultdict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -203,14 +203,15 @@ def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str
     if len(by_version) > 1:
         listed = "; ".join(f"{version}: {_names(group)}" for version, group in by_version.items())
         remedy = "Keep the files of one version in the folder, and move the others."
-        problems.append(InputError(dist, f"holds several versions: {listed}", expected="one", remedy=remedy))
+        problems.append(InputError(dist, f"contains several versions: {listed}", expected="one version", remedy=remedy))
     for version, group in by_version.items():
         if Version(version) == Version(new):
-            found = f"is {new}, which {_names(group)} in {dist} {'has' if len(group) == 1 else 'have'} already"
-            problems.append(InputError(_OPTION, found, expected="a version that is not there yet"))
+            found = f"is {new}, which {_names(group)} in {dist} already {'has' if len(group) == 1 else 'have'}"
+            problems.append(InputError(_OPTION, found, expected="a version that no candidate has"))
         elif Version(version) > Version(new):
-            found = f"is {new}, which is lower than {version} of {_names(group)}"
-            problems.append(InputError(_OPTION, found, expected="a later version: installers would take the old one"))
+            found = f"is {new}, which is lower than {version}, the version of {_names(group)}"
+            expected = "a later version, because installers would prefer the candidates"
+            problems.append(InputError(_OPTION, found, expected=expected))
     raise_all(str(dist), problems)
     return next(iter(by_version))
 
@@ -221,23 +222,23 @@ def _names(group: Sequence[Candidate]) -> str:
 
 
 def check_output(dist: Path, dest_dir: Path, places: Collection[str]) -> None:
-    """Raise `InputError`, or `ProblemsError`, if a file would be among the candidates or replace another file."""
+    """Raise `InputError`, or `ProblemsError`, if an output would be among the candidates or replace another file."""
     if dest_dir.resolve().is_relative_to(dist.resolve()):
-        found = "holds the candidates" if dest_dir.resolve() == dist.resolve() else f"is a folder in {dist}"
-        raise InputError(dest_dir, found, expected="a folder outside of theirs", remedy="Change --dest-dir.")
+        found = "contains the candidates" if dest_dir.resolve() == dist.resolve() else f"is a folder in {dist}"
+        raise InputError(dest_dir, found, expected=f"a folder outside of {dist}", remedy="Change --dest-dir.")
     taken = [dest_dir / place for place in places if (dest_dir / place).exists() or (dest_dir / place).is_symlink()]
-    remedy = "Remove it, or choose another --dest-dir."
-    problems = [InputError(path, "exists already", expected="no file of that name", remedy=remedy) for path in taken]
+    remedy = "Remove the file, or choose another --dest-dir."
+    problems = [InputError(path, "already exists", expected="no file with this name", remedy=remedy) for path in taken]
     raise_all(str(dest_dir), problems)
 
 
 def write_promoted(
     promotion: Promotion, folder: Path, executor: Executor, source_date: SourceDate, progress: Progress
 ) -> Path:
-    """Write a distribution to its place below ``folder`` and return its path.
+    """Write a distribution to its place below ``folder``, and return the path.
 
-    Raises `InputError`, or `ProblemsError`, for damaged members, and for a wheel whose RECORD doesn't match them. With
-    a new, matching RECORD, the new wheel would vouch for modified files.
+    Raises `InputError`, or `ProblemsError`, for damaged members, and for a wheel whose RECORD doesn't match its
+    members. Otherwise, the new RECORD would hide that the files were modified.
     """
     path = folder / promotion.place
     if promotion.dist_info:
@@ -254,7 +255,7 @@ def _write_wheel(
 ) -> None:
     candidate = promotion.candidate
     left_out = unhashed_paths(candidate.dist_info)
-    # The format puts the files of .dist-info itself at the end of a wheel, and bills go with them.
+    # The wheel format recommends .dist-info at the end of the archive. SBOMs are part of .dist-info.
     at_end = (candidate.dist_info, f"{candidate.dist_info}/{SBOM_NAME.partition('/')[0]}")
     metadata: dict[str, bytes] = {}
     with write_wheels(executor, source_date.zip_time, progress=progress) as packer:
@@ -274,12 +275,14 @@ def _write_wheel(
 
 
 def _check_record(promotion: Promotion, path: Path) -> None:
-    """Compare the old RECORD with the old members. The new RECORD has the digests of those that were copied."""
+    """Compare the old RECORD with the old members. The new RECORD has the digests of the copied members."""
     candidate = promotion.candidate
     source = str(candidate.path)
     old = candidate.members.get(f"{candidate.dist_info}/RECORD")
     if old is None:
-        raise InputError(source, "has no RECORD", expected="a wheel, which has exactly one", remedy="Build it again.")
+        raise InputError(
+            source, "has no RECORD", expected="a wheel, which has exactly one", remedy="Build the wheel again."
+        )
     owner = Distribution(
         name=candidate.name,
         version=candidate.version,
@@ -288,7 +291,7 @@ def _check_record(promotion: Promotion, path: Path) -> None:
         record=parse_record(read_member(old), old.source),
     )
     problems = [
-        InputError(source, problem.found, remedy="It is damaged: build or download it again.")
+        InputError(source, problem.found, remedy="The wheel is damaged. Build or download it again.")
         for problem in wheel_record_problems(owner, _old_files(promotion, path))
         if problem.kind not in {"spelling", "algorithm"}
     ]
@@ -308,20 +311,23 @@ def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
 
 
 class KeptTargets(msgspec.Struct, frozen=True):
-    """The families of a set that stay. Use `among`; the constructor checks nothing."""
+    """The families of a set that are kept. Create it with `among`, because the constructor checks nothing."""
 
     families: tuple[str, ...]
-    """Targets or families, as the selector names them."""
+    """The kept targets or families, with the names that the selector uses."""
     dropped: frozenset[str]
-    """The normalized names of the distributions for others."""
+    """The normalized names of the distributions for dropped targets."""
     served: frozenset[str]
-    """The targets that the remaining families serve."""
+    """The targets that the kept families serve."""
     dropped_targets: frozenset[str]
-    """The targets that only others serve."""
+    """The targets that only dropped families serve."""
 
     @classmethod
     def among(cls, info: Mapping[str, Any], processors: Collection[str]) -> KeptTargets:
-        """Return what stays for these processors, possibly nothing, in the set whose selector has these literals."""
+        """Return the families to keep for these processors, possibly an empty tuple.
+
+        ``info`` has the selector's literals.
+        """
         served = {name: frozenset(row["targets"]) for name, row in info["FAMILIES"].items()}
         kept = tuple(name for name, targets in served.items() if targets & set(processors))
         names = [row["dist"] for row in info["PACKAGES"].values() if "{family}" in row["dist"]]
@@ -331,14 +337,14 @@ class KeptTargets(msgspec.Struct, frozen=True):
 
     @classmethod
     def together(cls, parts: Collection[KeptTargets]) -> KeptTargets:
-        """Return what stays of the packages that several sets share."""
+        """Return the families to keep in packages that several sets share."""
         families = tuple(dict.fromkeys(family for part in parts for family in part.families))
         served = _united(part.served for part in parts)
         gone = _united(part.dropped_targets for part in parts)
         return cls(families, _united(part.dropped for part in parts), served, gone - served)
 
     def build_info(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the selector's literals without other targets, which are refused by name from now on."""
+        """Return the selector's literals without dropped targets. From now on, extras refuse these targets by name."""
         default = values["DEFAULT_FAMILY"]
         if default not in self.families:
             default = self.families[0] if len(self.families) == 1 else ""
@@ -358,30 +364,33 @@ class KeptTargets(msgspec.Struct, frozen=True):
         return {**changed, "EXTRAS": extras}
 
     def _own_facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts of a platform without other targets."""
+        """Return the literals for a platform without dropped targets."""
         families = facts.get("FAMILIES")
         kept = {"FAMILIES": {name: families[name] for name in self.families}} if families else {}
         return {**facts, **kept}
 
     def _is_dropped(self, text: str) -> bool:
-        """Return whether a requirement is of a dropped package or refuses a target; the latter are recreated."""
+        """Return whether a requirement is for a dropped package or refuses a target.
+
+        Refusing requirements are recreated later.
+        """
         found = readable_requirements([text])
         return any(is_refusing(item) or canonicalize_name(item.name) in self.dropped for item in found)
 
     def metadata(self, data: bytes, info: Mapping[str, Any], source: str) -> bytes:
-        """Return METADATA of the selector wheel with the requirements in its literals ``info``.
+        """Return the METADATA of the selector wheel with the requirements from its literals ``info``.
 
         Raises `InputError` about ``source`` for an invalid requirement.
         """
         try:
             requires = [str(read_requirement(text)) for text in selector_requirements(info)]
         except RequirementError as e:
-            found = f"requires what is no requirement ({shortened(str(e))})"
+            found = f"has an invalid requirement ({shortened(str(e))})"
             raise InputError(source, found, remedy="Build the packages again.") from e
         return set_values(set_values(data, "Requires-Dist", requires), "Provides-Extra", list(info["EXTRAS"]))
 
     def dist_info(self, data: bytes, source: str, declared: Iterable[str]) -> bytes:
-        """Return the core's list of targets without those that neither a package nor ``declared`` still has."""
+        """Return the core's list of targets without targets that neither a kept package nor ``declared`` has."""
         gone = self.dropped_targets - set(declared)
         left = [target for target in declared_targets(source, data) if target not in gone]
         return with_declared_targets(source, data, left)
@@ -392,27 +401,30 @@ def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 class Promotion(msgspec.Struct, frozen=True):
-    """A distribution in promotion: its candidate, its new place, and its changed files."""
+    """A distribution that is being promoted: its candidate, its new path, and its changed files."""
 
     candidate: Candidate
     place: str
-    """The path of its file below the destination."""
+    """The path of the new file below the destination."""
     dist_info: str
-    """A wheel's new metadata folder; empty for an sdist."""
+    """The name of the wheel's new ``.dist-info`` folder; empty for an sdist."""
     changed: dict[str, bytes]
-    """The new content of files by their old paths in the distribution."""
+    """The new content of changed files, keyed by their old path in the distribution."""
 
     def renamed(self, member: str) -> str:
-        """Return the new path of a wheel's member: the names of ``.dist-info`` and ``.data`` contain the version."""
+        """Return the new path of a wheel's member.
+
+        The names of ``.dist-info`` and ``.data`` folders contain the version.
+        """
         old, new = self.candidate.dist_info.removesuffix(".dist-info"), self.dist_info.removesuffix(".dist-info")
         top, slash, rest = member.partition("/")
         return f"{new}{top.removeprefix(old)}{slash}{rest}" if top in {f"{old}.dist-info", f"{old}.data"} else member
 
 
 def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: KeptTargets | None) -> list[Promotion]:
-    """Return the promotions of the distributions of a set that stay.
+    """Return the promotions of a set's kept distributions.
 
-    Raises `InputError` for files that can't be read, and for wheels of one package with different code.
+    Raises `InputError` for files that can't be read, and for wheels of the same package with different code.
     """
     stay = [one for one in packages if kept is None or canonicalize_name(one.name) not in kept.dropped]
     places = {one.path: one.members.get(f"{one.dist_info}/{DECLARATION_NAME}") for one in stay} if kept else {}
@@ -422,10 +434,10 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
     declared = {target.processor for found in declarations.values() for target in found.targets}
     made = [_promote(one, change, kept, declared) for one in stay]
     wheels = [promotion for promotion in made if promotion.dist_info and not promotion.candidate.info]
-    # Packages that several sets share were compared within each set.
+    # Packages that several sets share were already compared within each set.
     has_selector = any(one.info for one in packages)
     if kept and has_selector and all(promotion.candidate.path in declarations for promotion in wheels):
-        # Let the wheels record how the remaining ones fit together, in their previous order.
+        # Make the wheels record how the remaining wheels fit together, in the previous order.
         compared = next((found.coherence.packages for found in declarations.values() if found.coherence), ())
         order = {name: number for number, name in enumerate(compared)}
         ordered = sorted(wheels, key=lambda wheel: order.get(wheel.candidate.name, len(order)))
@@ -438,7 +450,7 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
 
 
 def _promote(candidate: Candidate, change: VersionChange, kept: KeptTargets | None, declared: set[str]) -> Promotion:
-    # The files that may state the version or list targets.
+    # These files may state the version or list targets.
     if not candidate.is_wheel:
         texts = {name: data for name, data in candidate.files.items() if name == "PKG-INFO" or says_version(name)}
     else:
