@@ -119,36 +119,39 @@ def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -
             [member("stage/x", tarfile.SYMTYPE, link="y"), member("stage/x/y")],
             "stage/x/y: is below 'stage/x', which is not a folder",
         ),
-        ([member("stage/x", tarfile.SYMTYPE, link="/etc")], "stage/x: this symlink points to the absolute path '/etc'"),
+        (
+            [member("stage/x", tarfile.SYMTYPE, link="/etc")],
+            "stage/x: is a symlink that points to the absolute path '/etc'",
+        ),
         (
             [member("stage/a/x", tarfile.SYMTYPE, link="../../y")],
-            "stage/a/x: this symlink leaves the tree through '../../y'",
+            "stage/a/x: is a symlink that leads out of the tree through '../../y'",
         ),
         (
             [member("stage/x", tarfile.LNKTYPE, link="stage/y"), member("stage/y")],
-            "stage/x: is a hardlink to 'stage/y'; expected the name of an earlier file",
+            "stage/x: is a hard link to 'stage/y'; expected a link to an earlier file",
         ),
         (
             [member("stage/x", tarfile.LNKTYPE, link="/etc/passwd")],
-            "stage/x: is a hardlink to '/etc/passwd'; expected the name of an earlier file",
+            "stage/x: is a hard link to '/etc/passwd'; expected a link to an earlier file",
         ),
         (
             [member("stage/y", tarfile.SYMTYPE, link="z"), member("stage/x", tarfile.LNKTYPE, link="stage/y")],
-            "stage/x: is a hardlink to 'stage/y'; expected the name of an earlier file",
+            "stage/x: is a hard link to 'stage/y'; expected a link to an earlier file",
         ),
         (
             [member("stage/x", tarfile.CHRTYPE)],
-            "stage/x: is a device, FIFO, or of unknown type; expected only files, links, and folders",
+            "stage/x: is a device or FIFO, or has an unknown type; expected only files, links, and folders",
         ),
         (
             [member("stage/x", tarfile.FIFOTYPE)],
-            "stage/x: is a device, FIFO, or of unknown type; expected only files, links, and folders",
+            "stage/x: is a device or FIFO, or has an unknown type; expected only files, links, and folders",
         ),
         (
             [member("stage/x", b"Q")],
-            "stage/x: is a device, FIFO, or of unknown type; expected only files, links, and folders",
+            "stage/x: is a device or FIFO, or has an unknown type; expected only files, links, and folders",
         ),
-        ([member("other/x")], "other/x: is in no stage folder of the manifest"),
+        ([member("other/x")], "other/x: is not in any stage folder of the manifest"),
         ([member("stage")], "stage: is a file, but the manifest lists it as a stage folder"),
     ],
 )
@@ -194,7 +197,7 @@ def test_the_manifest_must_be_the_first_member(
     (problem,) = problems(tmp_path, make_tar(members))
     assert problem == (
         f"blas_lib_generic.tar.xz: {found}; expected artifact_manifest.txt as the first member. "
-        "Create it with 'rocwheel artifacts archive'."
+        "Create the archive with 'rocwheel artifacts archive'."
     )
 
 
@@ -202,7 +205,7 @@ def test_a_malformed_manifest_is_reported(make_tar: MakeTar, tmp_path: Path) -> 
     tar = make_tar([MANIFEST]).replace(b"stage\n", b"/tage\n")
     (problem,) = problems(tmp_path, tar)
     assert problem == (
-        "blas_lib_generic.tar.xz/artifact_manifest.txt: the stage folder '/tage' is absolute; "
+        "blas_lib_generic.tar.xz/artifact_manifest.txt: the path of the stage folder '/tage' is absolute; "
         "expected a relative path inside the artifact"
     )
 
@@ -212,7 +215,11 @@ def test_an_oversized_manifest_is_refused(tmp_path: Path) -> None:
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.addfile(member("artifact_manifest.txt", size=2 << 20), io.BytesIO(bytes(2 << 20)))
     assert problems(tmp_path, buffer.getvalue()) == [
-        "blas_lib_generic.tar.xz/artifact_manifest.txt: is larger than 1048576 bytes; expected a few lines"
+        (
+            "blas_lib_generic.tar.xz/artifact_manifest.txt: is larger than 1048576 bytes; expected a manifest with a "
+            "few "
+            "lines"
+        )
     ]
 
 
@@ -221,8 +228,15 @@ def test_a_tar_that_ends_early_is_reported(make_tar: MakeTar, tmp_path: Path, ke
     # Manifest at 0, its bytes at 512, a header at 1024, 1000 bytes at 1536, the end at 2560.
     tar = make_tar([MANIFEST, member("stage/x", size=1000)])[:kept]
     assert problems(tmp_path, tar)[0] in {
-        "blas_lib_generic.tar.xz: does not contain a valid tar (its end is missing). Download or create it again.",
-        "blas_lib_generic.tar.xz: does not contain a valid tar (unexpected end of data). Download or create it again.",
+        (
+            "blas_lib_generic.tar.xz: does not contain a valid tar (its end is missing). Download or create the "
+            "archive "
+            "again."
+        ),
+        (
+            "blas_lib_generic.tar.xz: does not contain a valid tar (unexpected end of data). Download or create the "
+            "archive again."
+        ),
     }
 
 
@@ -230,7 +244,11 @@ def test_a_damaged_header_is_not_taken_for_the_end(make_tar: MakeTar, tmp_path: 
     tar = bytearray(make_tar([MANIFEST, member("stage/x"), member("stage/y")]))
     tar[1024] ^= 1
     assert problems(tmp_path, bytes(tar)) == [
-        f"{ARCHIVE}: does not contain a valid tar (a header is damaged: bad checksum). Download or create it again."
+        (
+            f"{ARCHIVE}: does not contain a valid tar (a header is damaged: bad checksum). Download or create the "
+            "archive "
+            "again."
+        )
     ]
 
 

@@ -95,7 +95,10 @@ def test_truncated_compression_is_reported(tmp_path: Path, suffix: str, kept: fl
     path.write_bytes(data[: int(len(data) * kept) if kept < 1 else int(kept)])
     with pytest.raises(InputError) as caught:
         decompress(path)
-    assert str(caught.value) == f"{path}: is truncated: its compressed data has no end. Download or create it again."
+    assert (
+        str(caught.value)
+        == f"{path}: is truncated: its compressed data has no end. Download or create the archive again."
+    )
 
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
@@ -108,7 +111,8 @@ def test_corrupt_compression_is_reported(tmp_path: Path, suffix: str, at: int) -
     damaged[at] ^= 0xFF
     path.write_bytes(damaged)
     with pytest.raises(
-        InputError, match=re.escape(f"{path}: ") + r"can't be decompressed \(.+\)\. Download or create it again\."
+        InputError,
+        match=re.escape(f"{path}: ") + r"can't be decompressed \(.+\)\. Download or create the archive again\.",
     ):
         decompress(path)
 
@@ -153,7 +157,7 @@ def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(
         decompress(path)
     assert str(caught.value) == (
         f"{path}: unpacks to more than 67108864 bytes; expected at most 1 GiB, or 200 times its size. "
-        "If you trust it, unpack it yourself and use the folder instead."
+        "If you trust the archive, unpack it yourself and use the folder instead."
     )
 
 

@@ -119,12 +119,12 @@ def test_a_path_without_fault_stays_in_the_folder_it_is_joined_to(path: str) -> 
         ("lib/here", "..", None),
         ("lib/x", "./y//z/", None),
         ("lib/x", "/usr/lib/x", "points to the absolute path '/usr/lib/x'"),
-        ("lib/x", "../../x", "leaves the tree through '../../x'"),
-        ("x", "..", "leaves the tree through '..'"),
-        ("x", "a/../../a", "leaves the tree through 'a/../../a'"),
+        ("lib/x", "../../x", "leads out of the tree through '../../x'"),
+        ("x", "..", "leads out of the tree through '..'"),
+        ("x", "a/../../a", "leads out of the tree through 'a/../../a'"),
         ("x", "", "has an empty target"),
         ("x", "\udc80", "points to a name that is not valid UTF-8 text"),
-        ("x", "a\nb/../../..", "leaves the tree through 'a\\nb/../../..'"),
+        ("x", "a\nb/../../..", "leads out of the tree through 'a\\nb/../../..'"),
     ],
 )
 def test_the_fault_of_a_link_is_reported(path: str, link: str, fault: str | None) -> None:
@@ -184,7 +184,7 @@ def test_a_line_that_is_not_a_path_inside_is_a_problem(line: str, fault: str) ->
     with pytest.raises(ProblemsError) as caught:
         parse_stages(f"{line}\n".encode(), "x/artifact_manifest.txt")
     assert str(caught.value.problems[0]) == (
-        f"x/artifact_manifest.txt: the stage folder {fault}; expected a relative path inside the artifact"
+        f"x/artifact_manifest.txt: the path of the stage folder {fault}; expected a relative path inside the artifact"
     )
 
 

@@ -355,11 +355,11 @@ BAD_ARCHIVES = {
     ),
     "no data": (
         ar_archive({"debian-binary": b"2.0\n", "control.tar": b""}),
-        "contains no data.tar; expected the members debian-binary, control.tar, and data.tar",
+        "does not contain data.tar; expected the members debian-binary, control.tar, and data.tar",
     ),
     "no control": (
         ar_archive({"debian-binary": b"2.0\n", "data.tar": deb_tar({})}),
-        "contains no control.tar; expected the members debian-binary, control.tar, and data.tar",
+        "does not contain control.tar; expected the members debian-binary, control.tar, and data.tar",
     ),
     "unknown compression": (
         ar_archive({"debian-binary": b"2.0\n", "data.tar.lz4": b""}),
@@ -370,13 +370,13 @@ BAD_ARCHIVES = {
     ),
     "control without control file": (
         ar_archive({"debian-binary": b"2.0\n", "control.tar": deb_tar({"./md5sums": b""}), "data.tar": deb_tar({})}),
-        "contains no control file; expected control in control.tar",
+        "does not contain a control file; expected a file control in control.tar",
     ),
     "control without version": (
         ar_archive(
             {"debian-binary": b"2.1\n", "control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}
         ),
-        "its control file lacks Version, Architecture",
+        "has a control file without Version, Architecture",
     ),
 }
 
@@ -406,10 +406,10 @@ def test_absent_package_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("../etc/passwd", "the path '../etc/passwd' contains '..'; expected paths inside the package"),
-        ("./usr/../../x", "the path './usr/../../x' contains '..'; expected paths inside the package"),
-        ("/etc/passwd", "the path '/etc/passwd' is absolute; expected paths inside the package"),
-        (".//etc", "the path './/etc' is absolute; expected paths inside the package"),
+        ("../etc/passwd", "contains '../etc/passwd', whose path contains '..'; expected paths inside the package"),
+        ("./usr/../../x", "contains './usr/../../x', whose path contains '..'; expected paths inside the package"),
+        ("/etc/passwd", "contains '/etc/passwd', whose path is absolute; expected paths inside the package"),
+        (".//etc", "contains './/etc', whose path is absolute; expected paths inside the package"),
     ],
 )
 def test_path_out_of_the_package_is_refused(make_deb: MakeDeb, name: str, message: str) -> None:
@@ -526,7 +526,7 @@ def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) 
     with pytest.raises(DebError) as error:
         read_all(path)
 
-    assert str(error.value) == f"{path}: its control file has 1048577 bytes; expected at most 1048576"
+    assert str(error.value) == f"{path}: contains a control file with 1048577 bytes; expected at most 1048576"
 
 
 def test_a_name_of_gigabytes_is_not_read_into_memory(make_deb: MakeDeb) -> None:

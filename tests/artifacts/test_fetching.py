@@ -58,11 +58,14 @@ def test_every_spelling_of_sha256sum_is_read(text: str, expected: dict[str, str]
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{A}  x\n<html>\n", "SUMS: line 2 is '<html>'; expected a SHA-256 in hexadecimal and the name of a file"),
-        (f"{A[:-1]}  x\n", "SUMS: line 1 is "),
-        (A, "SUMS: line 1 is "),
-        (f"{A}  x\n{B}  x\n", "SUMS: line 2 has a different checksum for 'x' from an earlier line"),
-        (f"{A}  y/x\n{B}  ./y/x\n", "SUMS: line 2 has a different checksum for 'y/x' from an earlier line"),
+        (
+            f"{A}  x\n<html>\n",
+            "SUMS: has an invalid line 2: '<html>'; expected a SHA-256 in hexadecimal and the name of a file",
+        ),
+        (f"{A[:-1]}  x\n", "SUMS: has an invalid line 1: "),
+        (A, "SUMS: has an invalid line 1: "),
+        (f"{A}  x\n{B}  x\n", "SUMS: has two different checksums for 'x', the second in line 2"),
+        (f"{A}  y/x\n{B}  ./y/x\n", "SUMS: has two different checksums for 'y/x', the second in line 2"),
     ],
     ids=["page", "short", "nameless", "contradiction", "contradiction-in-folder"],
 )
@@ -153,7 +156,7 @@ def test_names_that_lead_elsewhere_are_no_archives() -> None:
 
 
 def test_a_place_without_archives_is_an_error() -> None:
-    with pytest.raises(RocwheelError, match="there: contains no artifact archives"):
+    with pytest.raises(RocwheelError, match="there: does not contain any artifact archives"):
         choose(("index.html",))
 
 
@@ -168,7 +171,7 @@ def test_everything_that_is_absent_is_named_together() -> None:
 
 
 def test_what_no_archive_has_at_once_is_an_error() -> None:
-    with pytest.raises(RocwheelError, match="no archive matches all options"):
+    with pytest.raises(RocwheelError, match="has no archive that matches all options"):
         choose(components=("test",), names=("blas",))
 
 
@@ -317,7 +320,9 @@ def test_wrong_checksums_are_reported_together_and_nothing_appears(there: Path, 
 
 def test_checksums_that_contradict_each_other_are_an_error(there: Path, tmp_path: Path) -> None:
     (there / "SHA256SUMS").write_text(f"{'0' * 64}  {FETCH_NAMES[0]}\n")
-    with pytest.raises(RocwheelError, match=re.escape(f"{FETCH_NAMES[0]}: has several checksums in the store")):
+    with pytest.raises(
+        RocwheelError, match=re.escape(f"{FETCH_NAMES[0]}: has several different checksums in the store")
+    ):
         fetch(open_store(there), tmp_path / "here")
     assert not (tmp_path / "here").exists()
 

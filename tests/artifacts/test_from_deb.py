@@ -160,7 +160,7 @@ def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: 
     assert text_of(error) == (
         "the import: 1 problem\n"
         f"  usr/include/hip/a.h of {other}: goes to 'include/hip/a.h', but usr/include/hip/a.h of "
-        f"{one} has other content for that path. Exclude one of them."
+        f"{one} has different content for that path. Exclude one of the files."
     )
     assert list(dest.parent.iterdir()) == [dest.parent / "debs"], "nothing may be left behind"
 
@@ -174,7 +174,7 @@ def test_a_folder_in_the_place_of_packages_is_refused_with_what_to_name(
         import_debs([packages, tmp_path / "rocm"], dest, DEBIAN)
     prefix = "Specify .deb files. For an install prefix, use 'rocwheel artifacts import'."
     assert text_of(error).splitlines()[1:] == [
-        f"  {packages}: is a folder; expected a Debian package. Specify the packages in it: {packages}/*.deb.",
+        f"  {packages}: is a folder; expected a Debian package. Specify the packages in the folder: {packages}/*.deb.",
         f"  {tmp_path / 'rocm'}: is a folder; expected a Debian package. {prefix}",
     ]
 
@@ -188,7 +188,7 @@ def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> No
 
     assert text_of(error) == (
         "the import: 1 problem\n"
-        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder: it is from usr/bin/a of {one}"
+        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder, but the file usr/bin/a of {one}"
     )
 
 
@@ -212,9 +212,10 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
 
     assert text_of(error) == (
         "the import: 2 problems\n"
-        f"  etc/a of {path}: matches no rule of the table. Add a rule, or exclude it with [[skip]].\n"
-        f"  usr/bin/c of {path}: is a symlink that leaves the tree through '../../../etc/passwd'; "
-        "expected links to what is in the same source"
+        f"  etc/a of {path}: does not match any rule of the table. Add a rule for the file, or exclude the file with "
+        "[[skip]].\n"
+        f"  usr/bin/c of {path}: is a symlink that leads out of the tree through '../../../etc/passwd'; "
+        "expected a link to a path in the same source"
     )
 
 
@@ -358,7 +359,7 @@ def test_package_whose_files_are_for_another_machine_than_it_says_is_refused(mak
     listed = "usr/share/x/a.o, usr/share/x/b.o, usr/share/x/c.o and 1 more"
     assert text_of(error) == (
         f"the import: 1 problem\n  {wrong}: is a package for amd64, but contains code for arm64: {listed}. "
-        "Download it again, or exclude these files with [[skip]]."
+        "Download the package again, or exclude these files with [[skip]]."
     )
     assert not dest.exists()
 
@@ -391,7 +392,8 @@ def test_packages_of_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> 
         import_debs([old, same, new], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{new}: was built from rocm-hipamd 7.2.4-1; expected 6.4.3-5, like {old}. Use packages of one release."
+        f"{new}: was built from rocm-hipamd 7.2.4-1; expected 6.4.3-5, the version of {old}. Use packages from one "
+        "release."
     )
 
 
@@ -403,7 +405,8 @@ def test_package_that_needs_another_version_of_one_that_is_there_is_refused(make
         import_debs([runtime, devel], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{devel}: needs libamdhip64-6 (>= 7.0) | libamdhip64-7, but {runtime} is 6.4.3-5. Use packages of one release."
+        f"{devel}: needs libamdhip64-6 (>= 7.0) | libamdhip64-7, but {runtime} is 6.4.3-5. Use packages from one "
+        "release."
     )
 
 
@@ -415,7 +418,7 @@ def test_package_that_needs_the_library_of_another_release_is_refused(make_deb: 
         import_debs([old, new], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{new}: needs libamdhip64-6 (>= 6.4.1), but {old} is libamdhip64-5. Use packages of one release."
+        f"{new}: needs libamdhip64-6 (>= 6.4.1), but {old} is libamdhip64-5. Use packages from one release."
     )
     assert not dest.exists()
 
@@ -447,7 +450,7 @@ def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_p
     assert text_of(error) == (
         "the packages: 2 problems\n"
         f"  {bad}: is not an ar archive; expected a Debian package (.deb)\n"
-        f"  {two}: is version 2-1 of the package hipcc, but {one} is version 1-1 of the same package. "
+        f"  {two}: is hipcc in version 2-1, but {one} is hipcc in version 1-1. "
         "Specify only one of them."
     )
 
@@ -456,18 +459,15 @@ def test_a_package_for_two_machines_is_refused_with_both(make_deb: MakeDeb, dest
     one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="1-1", architecture="arm64")
     with pytest.raises(InputError) as error:
         import_debs([one, two], dest, DEBIAN)
-    found = f"{one} is version 1-1 for amd64 of the same package"
-    assert (
-        text_of(error)
-        == f"{two}: is version 1-1 for arm64 of the package hipcc, but {found}. Specify only one of them."
-    )
+    found = f"{one} is hipcc in version 1-1 for amd64"
+    assert text_of(error) == f"{two}: is hipcc in version 1-1 for arm64, but {found}. Specify only one of them."
 
 
 def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:
     deb = make_deb("hipcc", {})
     with pytest.raises(ProblemsError) as error:
         import_debs([deb], dest, DEBIAN)
-    found = "contains no file of ROCm: no file belongs to an artifact. Check the path, or the --table option."
+    found = "contains no ROCm files: no file belongs to an artifact. Check the path, or the --table option."
     assert text_of(error) == f"the import: 1 problem\n  {deb}: {found}"
     assert not dest.exists()
 

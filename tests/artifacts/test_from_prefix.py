@@ -68,7 +68,7 @@ def test_file_that_states_no_version_is_refused(tmp_path: Path, data: bytes, fou
     with pytest.raises(InputError) as error:
         stated_signs(tmp_path, [".info/version"])
     assert str(error.value) == (
-        f"{path}: states the version {found}; expected a version such as 6.4.0. "
+        f"{path}: contains the version {found}; expected a version such as 6.4.0. "
         "Correct the file, or remove it and set the version with 'rocwheel build --version'."
     )
 
@@ -126,7 +126,7 @@ def test_prefix_that_mixes_two_releases_is_refused(tmp_path: Path, files: dict[s
     with pytest.raises(InputError) as error:
         import_prefixes([root], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
-        f"{root}: mixes releases of ROCm ({found}); expected files from one release. "
+        f"{root}: contains files from several releases of ROCm ({found}); expected files from one release. "
         "Remove the leftovers of the other releases, or install one release into its own folder."
     )
     assert not (tmp_path / "artifacts").exists()
@@ -295,8 +295,8 @@ def test_strict_refuses_what_no_rule_takes(prefix: Path, dest: Path) -> None:
         import_prefixes([prefix], dest, ROCM, strict=True)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  share/new/thing of {prefix}: matches no rule of the table. "
-        "Add a rule, or exclude it with [[skip]]."
+        f"the import: 1 problem\n  share/new/thing of {prefix}: does not match any rule of the table. "
+        "Add a rule for the file, or exclude the file with [[skip]]."
     )
     assert not dest.exists()
 
@@ -322,8 +322,8 @@ def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
         import_prefixes([prefix], dest, ROCM)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  bin/clinfo of {prefix}: is a symlink that leaves the tree through "
-        "'../../usr/bin/clinfo'; expected links to what is in the same source"
+        f"the import: 1 problem\n  bin/clinfo of {prefix}: is a symlink that leads out of the tree through "
+        "'../../usr/bin/clinfo'; expected a link to a path in the same source"
     )
 
 
@@ -408,7 +408,7 @@ def test_links_that_lead_in_a_circle_are_refused_together(prefix: Path, dest: Pa
     with pytest.raises(ProblemsError) as error:
         import_prefixes([prefix], dest, ROCM)
 
-    found = f"of {prefix}: is a symlink that loops. Repair the source."
+    found = f"of {prefix}: is a symlink that loops. Fix the symlink in the source."
     assert text_of(error).splitlines()[1:] == [f"  lib/{name} {found}" for name in ("one", "three", "two")]
 
 
@@ -486,8 +486,8 @@ def test_the_folder_around_releases_is_refused_with_their_names(tmp_path: Path, 
     with pytest.raises(InputError) as error:
         import_prefixes([rocm], dest, ROCM)
     assert text_of(error) == (
-        f"{rocm}: is not a prefix, but contains several: core-10.0, core-7.14. "
-        f"Give {rocm}/core-10.0 or {rocm}/core-7.14."
+        f"{rocm}: is not a prefix, but contains several prefixes: core-10.0, core-7.14. "
+        f"Specify {rocm}/core-10.0 or {rocm}/core-7.14."
     )
     assert not dest.exists()
 
@@ -510,7 +510,7 @@ def test_prefixes_with_one_file_of_different_content_are_not_united(prefix: Path
         import_prefixes([prefix, other], dest, ROCM)
     assert text_of(error) == (
         f"the import: 1 problem\n  bin/rocminfo of {other}: goes to 'bin/rocminfo', but bin/rocminfo of {prefix} has "
-        "other content for that path. Exclude one of them."
+        "different content for that path. Exclude one of the files."
     )
     assert not dest.exists()
 

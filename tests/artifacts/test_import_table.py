@@ -175,8 +175,9 @@ def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
     it.make("set(PREFIX /opt)", "b.cmake of two.deb")
 
     assert str(it.problem) == (
-        "the edit '/usr': does not match b.cmake of two.deb, which contains 'PREFIX /'; expected a match, "
-        "because: it moves. Check the file and adapt the table (--table)."
+        "the edit '/usr': does not match b.cmake of two.deb, although there is a match for 'PREFIX /'; expected a "
+        "match "
+        "(the reason for the edit: it moves). Check the file and adapt the table (--table)."
     )
 
 
@@ -206,7 +207,7 @@ def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path)
     assert str(caught.value) == (
         "usr/bin/hipvars.pm of a.deb: has more than 16 MiB, but the table edits its text; "
         "expected a smaller file, such as a script or CMake file. "
-        "Check the file, and remove its edits from the table (--table)."
+        "Check the file, or remove the file's edits from the table (--table)."
     )
 
 
@@ -438,7 +439,7 @@ def test_a_package_taken_for_the_systems_gives_its_libraries_and_license(fresh: 
     assert fresh.skip_reason("usr/share/doc/libnl-3-200/copyright", "libnl-3-200") is None
     assert (
         fresh.skip_reason("etc/libnl-3/classid", "libnl-3-200")
-        == "not among the files of its packages that sysdeps includes"
+        == "the artifact sysdeps doesn't include this file of its packages"
     )
 
 

@@ -159,8 +159,8 @@ def test_a_file_for_another_target_than_its_artifact_is_refused(refused: Callabl
     text = refused({"a": {"blas_lib_gfx1250": {f"{FLAT}/x_gfx1250-strict.dat": b""}}, "b": {"x_lib_generic": {}}})
 
     assert text == (
-        f"a/blas_lib_gfx1250/blas/stage/{FLAT}/x_gfx1250-strict.dat: is for gfx1250-strict by its name, "
-        "but in the artifact blas_lib_gfx1250, which is for gfx1250; expected one target"
+        f"a/blas_lib_gfx1250/blas/stage/{FLAT}/x_gfx1250-strict.dat: is for gfx1250-strict according to its name, "
+        "but is in the artifact blas_lib_gfx1250, which is for gfx1250; expected one target"
     )
 
 
@@ -171,7 +171,8 @@ def test_one_kernel_file_of_two_builds_counts_once_and_must_be_the_same(
     text = refused({"a": {"blas_lib_gfx942": {kernel: b"1"}}, "b": {"blas_lib_gfx942": {kernel: b"2"}}})
     assert text == (
         f"b/blas_lib_gfx942/blas/stage/{kernel}: differs from a/blas_lib_gfx942/blas/stage/{kernel}, but both "
-        "are for gfx942; expected one file, or the same bytes. Remove the target from one of the builds."
+        "are for gfx942; expected only one file, or files with the same bytes. Remove the target from one of the "
+        "builds."
     )
 
     merge({"c": {"blas_lib_gfx942": {kernel: b"1"}}, "d": {"blas_lib_gfx942": {kernel: b"1"}}})
@@ -188,7 +189,7 @@ def test_every_host_file_that_differs_is_named_and_nothing_is_written(refused: C
 
     assert text.startswith("the shards: 3 problems\n")
     assert "b/blas_lib_generic/blas/stage/lib/x: differs from a/blas_lib_generic/blas/stage/lib/x" in text
-    assert "b/blas_lib_generic/blas/stage/lib/z: is a host file that the primary doesn't have" in text
+    assert "b/blas_lib_generic/blas/stage/lib/z: is a host file that the primary shard doesn't have" in text
 
 
 def test_host_files_that_may_differ_are_the_primary_ones_and_listed(merge: Merge, tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_a_text_that_is_too_large_to_unite_is_refused(
     monkeypatch.setattr("rocwheel.artifacts.shards.LARGEST", 4)
     manifest = f"{FLAT}/TensileManifest.txt"
     found = refused({"a": {"blas_lib_generic": {manifest: b"a"}}, "b": {"blas_lib_generic": {manifest: b"long\n"}}})
-    assert "TensileManifest.txt: has 5 bytes; expected at most 4 in a file to merge" in found
+    assert "TensileManifest.txt: has 5 bytes; expected at most 4 bytes in a file to merge" in found
 
 
 def sdk(commit: str, run: str, targets: str) -> Tree:
@@ -294,8 +295,9 @@ def test_a_declared_target_without_a_file_is_refused(refused: Callable[..., str]
     )
 
     assert text == (
-        f"a/base_lib_generic/blas/stage/{DIST_INFO}: names gfx950, for which a has no file; "
-        "expected a file for each target. Check that the build is complete. To merge it anyway, use --allow-missing."
+        f"a/base_lib_generic/blas/stage/{DIST_INFO}: lists gfx950, but a has no files for it; "
+        "expected a file for each target. Check that the build is complete. To merge the shards anyway, use "
+        "--allow-missing."
     )
 
 
@@ -307,7 +309,7 @@ def test_a_target_that_another_shard_has_is_missed_in_its_own(refused: Callable[
         }
     )
 
-    assert f"a/base_lib_generic/blas/stage/{DIST_INFO}: names gfx950, for which a has no file; " in text
+    assert f"a/base_lib_generic/blas/stage/{DIST_INFO}: lists gfx950, but a has no files for it; " in text
 
 
 def test_a_target_that_an_artifact_lacks_is_told(merge: Merge, tmp_path: Path) -> None:
@@ -366,7 +368,7 @@ def test_a_primary_that_is_none_of_the_shards_is_refused(build: Callable[[Shards
 def test_one_shard_alone_is_refused(build: Callable[[Shards], list[Path]]) -> None:
     folders = build(SPLIT)
     with (
-        pytest.raises(RocwheelError, match="are only one folder"),
+        pytest.raises(RocwheelError, match="are all in the same folder"),
         opened_merge([folders[0], folders[0]], MergeOptions(str(folders[0]))),
     ):
         pass

@@ -70,7 +70,7 @@ def test_what_does_not_look_like_an_artifact_is_left_aside_with_a_debug_log(
     assert [str(artifact.name) for artifact in found.artifacts] == ["blas_lib_generic"]
     assert found.problems == ()
     assert caplog.messages == [
-        f"{folder}/{name} does not look like an artifact: ignored"
+        f"ignoring {folder}/{name}, which does not look like an artifact"
         for name in (".rand_lib_generic.x1y2", "blas_lib_generic.tar.xz.sha256sum", "notes", "sources.tar.xz")
     ]
 
@@ -97,7 +97,7 @@ def test_an_artifact_archive_of_another_format_is_a_problem(folder: Path, suffix
     (problem,) = find_artifacts(folder).problems
     assert str(problem) == (
         f"{folder}/blas_lib_generic{suffix}: is not a readable artifact archive; "
-        "expected .tar.xz or .tar.zst. Unpack it to a folder, or compress it with xz or zstd."
+        "expected .tar.xz or .tar.zst. Unpack the archive to a folder, or compress it with xz or zstd."
     )
 
 
@@ -111,8 +111,8 @@ def test_an_artifact_that_is_there_twice_is_a_problem(
     assert found.artifacts == ()
     (problem,) = found.problems
     assert str(problem) == (
-        f"{folder}: contains one artifact several times: blas_lib_generic and blas_lib_generic.tar.xz and "
-        "blas_lib_generic.tar.zst. Keep one of them."
+        f"{folder}: contains the same artifact several times: blas_lib_generic and blas_lib_generic.tar.xz and "
+        "blas_lib_generic.tar.zst. Keep only one of them."
     )
 
 
@@ -120,7 +120,7 @@ def test_a_folder_without_artifacts_is_refused(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         find_artifacts(folder)
     assert str(caught.value) == (
-        f"{folder}: contains no artifacts; expected folders, or .tar.xz or .tar.zst archives, named "
+        f"{folder}: does not contain any artifacts; expected folders, or .tar.xz or .tar.zst archives, named "
         "{name}_{component}_{target}. Check the path."
     )
 
@@ -140,7 +140,8 @@ def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_folder_given_as_an_archive_is_told_from_a_file(tmp_path: Path) -> None:
     (problem,) = find_artifact_archives([tmp_path]).problems
     assert str(problem) == (
-        f"{tmp_path}: is not a readable artifact archive; expected .tar.xz or .tar.zst. Specify the archives in it."
+        f"{tmp_path}: is not a readable artifact archive; expected .tar.xz or .tar.zst. Specify the archives in the "
+        "folder."
     )
 
 
@@ -150,7 +151,7 @@ def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:
     (problem,) = found.problems
     assert str(problem) == (
         f"{tmp_path}/c_lib_x: is not a readable artifact archive; expected .tar.xz or .tar.zst. "
-        "Unpack it to a folder, or compress it with xz or zstd."
+        "Unpack the archive to a folder, or compress it with xz or zstd."
     )
 
 
@@ -205,7 +206,7 @@ def test_a_file_next_to_the_stage_folders_is_ignored_with_a_debug_log(
     with caplog.at_level(logging.DEBUG, "rocwheel"):
         artifact = read_artifact_folder(folder, BLAS)
     assert [member.path for member in artifact.members] == ["stage", "stage/x"]
-    assert caplog.messages == [f"{folder}/README is outside the stage folders: ignored"]
+    assert caplog.messages == [f"ignoring {folder}/README, which is outside the stage folders"]
 
 
 def test_a_folder_without_manifest_is_refused(make_artifact: MakeArtifact) -> None:
@@ -213,7 +214,7 @@ def test_a_folder_without_manifest_is_refused(make_artifact: MakeArtifact) -> No
     with pytest.raises(InputError) as caught:
         read_artifact_folder(folder, BLAS)
     assert str(caught.value) == (
-        f"{folder}: has no artifact_manifest.txt. If copying the artifact was interrupted, "
+        f"{folder}: has no artifact_manifest.txt. If a copy of the artifact was interrupted, "
         "complete or remove the folder."
     )
 
@@ -222,7 +223,10 @@ def test_an_oversized_manifest_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {}, manifest="a\n" * 600_000)
     with pytest.raises(InputError) as caught:
         read_artifact_folder(folder, BLAS)
-    assert str(caught.value) == f"{folder}/artifact_manifest.txt: is larger than 1048576 bytes; expected a few lines"
+    assert (
+        str(caught.value)
+        == f"{folder}/artifact_manifest.txt: is larger than 1048576 bytes; expected a manifest with a few lines"
+    )
 
 
 def test_a_manifest_that_is_a_pipe_is_refused_instead_of_waited_for(make_artifact: MakeArtifact) -> None:
@@ -243,11 +247,14 @@ def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> 
 @pytest.mark.parametrize(
     ("tree", "problem"),
     [
-        ({"other/x": b""}, "other/x: is in no stage folder of the manifest"),
+        ({"other/x": b""}, "other/x: is not in any stage folder of the manifest"),
         ({"stage": b""}, "stage: is a file, but the manifest lists it as a stage folder"),
         ({"stage": "elsewhere"}, "stage: is a symlink, but the manifest lists it as a stage folder"),
-        ({"stage/x": "/usr/lib/x"}, "stage/x: this symlink points to the absolute path '/usr/lib/x'"),
-        ({"stage/a/x": "../../stage2/x"}, "stage/a/x: this symlink leaves the tree through '../../stage2/x'"),
+        ({"stage/x": "/usr/lib/x"}, "stage/x: is a symlink that points to the absolute path '/usr/lib/x'"),
+        (
+            {"stage/a/x": "../../stage2/x"},
+            "stage/a/x: is a symlink that leads out of the tree through '../../stage2/x'",
+        ),
         ({"stage/\udcff": b""}, "'stage/\\udcff': its path is not valid UTF-8 text"),
     ],
     ids=["unlisted stage", "stage is a file", "stage is a symlink", "absolute link", "link leaves stage", "no text"],
@@ -286,7 +293,7 @@ def test_what_may_not_be_read_is_named(make_artifact: MakeArtifact) -> None:
     assert done.stdout == ""
     assert done.stderr.endswith(
         f"error: {folder.parent}: 2 problems\n"
-        f"  {folder}/stage/secret: can't be read. Check its permissions.\n"
+        f"  {folder}/stage/secret: can't be read. Check the permissions.\n"
         f"  {folder}/stage/closed: can't be read (Permission denied). Check that it exists and may be read.\n"
     )
 
@@ -365,8 +372,8 @@ def test_names_that_are_not_there_are_reported(tmp_path: Path, make_artifact: Ma
         pass
     folder = tmp_path / "artifacts"
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{folder}: contains no artifact y_lib_x",
-        f"{folder}: contains no artifact z",
+        f"{folder}: does not contain an artifact y_lib_x",
+        f"{folder}: does not contain an artifact z",
     ]
 
 
@@ -428,7 +435,7 @@ def test_a_folder_given_twice_counts_once(folders: tuple[Path, Path]) -> None:
         (lambda stage: (stage / "bin/tool").write_bytes(b"11"), "stage/bin/tool"),
         (lambda stage: (stage / "bin/tool").chmod(0o755), "stage/bin/tool"),
         (lambda stage: (stage / "bin/also").symlink_to("tool"), "stage/bin/also"),
-        (lambda stage: (stage.parent / "artifact_manifest.txt").write_text("stage\nother\n"), "their stage folders"),
+        (lambda stage: (stage.parent / "artifact_manifest.txt").write_text("stage\nother\n"), "the stage folders"),
     ],
     ids=["bytes", "size", "executable", "another member", "stages"],
 )
@@ -439,8 +446,8 @@ def test_one_artifact_with_different_content_is_refused_with_both_places(
     with pytest.raises(InputError) as caught, open_catalog(*folders):
         pass
     assert str(caught.value) == (
-        f"{folders[0]}/base_lib_generic: is not the same artifact as {folders[1]}/base_lib_generic: "
-        f"they differ in {difference}. Remove one of them from its folder, or omit a folder."
+        f"{folders[0]}/base_lib_generic: is a different artifact than {folders[1]}/base_lib_generic, because "
+        f"they differ in {difference}. Remove one of the artifacts, or omit one of the folders."
     )
 
 

@@ -63,7 +63,7 @@ def test_a_folder_that_another_process_made_meanwhile_is_named(
 
     place = tmp_path / "out/blas_lib_generic"
     monkeypatch.setattr(transfer, "write_artifact", write_slowly)
-    with pytest.raises(InputError, match=r"blas_lib_generic: already exists\. Remove it or choose another folder\.$"):
+    with pytest.raises(InputError, match=r"blas_lib_generic: already exists\. Remove the existing folder, or choose "):
         extract_artifact(artifact, tmp_path / "out")
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_overwritten(artifact: Artifact, tmp_path: Path, kind: str) -
         place.symlink_to("nowhere")
     with pytest.raises(InputError) as caught:
         extract_artifact(artifact, tmp_path / "out")
-    assert str(caught.value) == f"{place}: already exists. Remove it or choose another folder."
+    assert str(caught.value) == f"{place}: already exists. Remove the existing folder, or choose another folder."
 
 
 def test_a_source_that_is_gone_leaves_nothing_behind(artifact: Artifact, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_archives_cannot_join_the_artifacts_they_are_made_of(make_artifact: Make
         archive_artifacts(folder, folder / "../artifacts", (), ArchiveFormat.ZST, SourceDate())
     assert str(caught.value) == (
         f"{folder}/../artifacts: is the source folder of the artifacts. "
-        "Choose another folder: a folder may contain an artifact only once."
+        "Choose another folder, because a folder may contain an artifact only once."
     )
 
 
@@ -204,6 +204,6 @@ def test_an_unusable_archive_is_reported_and_the_others_are_unpacked(
     with pytest.raises(ProblemsError) as caught:
         extract_archives([torn, good], tmp_path / "again")
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{torn}: is truncated: its compressed data has no end. Download or create it again."
+        f"{torn}: is truncated: its compressed data has no end. Download or create the archive again."
     ]
     assert [path.name for path in (tmp_path / "again").iterdir()] == ["a_lib_generic"]

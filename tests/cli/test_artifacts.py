@@ -44,7 +44,7 @@ def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: P
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {artifacts}: 1 problem\n  {artifacts}/rand_lib_generic: has no artifact_manifest.txt. "
-        "If copying the artifact was interrupted, complete or remove the folder.\n"
+        "If a copy of the artifact was interrupted, complete or remove the folder.\n"
     )
     assert not (tmp_path / "out").exists()
 

@@ -119,7 +119,7 @@ def test_one_artifact_in_two_folders_with_different_content_is_bad_input(tmp_pat
     done = rocwheel("build", "--dry-run", "--artifact-dir", SAMPLE, "--artifact-dir", str(tmp_path), "--quiet")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {SAMPLE}/base_lib_generic.tar.")
-    assert f" is not the same artifact as {other}: they differ in " in done.stderr
+    assert f" is a different artifact than {other}, because they differ in " in done.stderr
 
 
 def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Reads and writes artifact archives: tar files that begin with the manifest, decompressed once and reproducible."""
+"""Reads and writes artifact archives, which are tar files that begin with the manifest.
+
+Archives are decompressed only once. Written archives are reproducible.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +49,10 @@ _DECODER_ERRORS = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
 def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance) -> IO[bytes]:
     """Decompress a ``.tar.xz`` or ``.tar.zst`` into an unnamed temporary file, and return the open file.
 
-    The file is in the folder that ``TMPDIR`` names. It disappears when it is closed, also if the process dies.
+    The file is in the folder that ``TMPDIR`` names. It disappears when it is closed, even if the process dies.
     ``advance`` is called with the number of compressed bytes as they are read. Raises `InputError` if the archive can't
-    be read, is corrupt or truncated, or is much larger than libraries are. Raises `WorkError` if the temporary folder
-    is about to be full or can't be written.
+    be read, is corrupt or truncated, or expands far more than libraries do. Raises `WorkError` if the temporary folder
+    is nearly full or not writable.
     """
     with ExitStack() as stack:
         try:
@@ -71,7 +74,7 @@ def _fill(spool: IO[bytes], archive: Path, advance: Callable[[int], None]) -> No
 
 
 def peek(archive: Path, size: int) -> bytes:
-    """Return the first ``size`` decompressed bytes of an archive, or fewer if it has no more."""
+    """Return the first ``size`` decompressed bytes of an archive, or all its bytes if there are fewer."""
     try:
         with open_regular(archive) as raw, _decoder(archive, raw) as stream:
             return stream.read(size)
@@ -90,14 +93,14 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
                 reported = raw.tell()
             advance(raw.tell() - reported)
     except ExpansionError as e:
-        remedy = "If you trust it, unpack it yourself and use the folder instead."
+        remedy = "If you trust the archive, unpack it yourself and use the folder instead."
         raise InputError(archive, str(e), expected=BOUND, remedy=remedy) from e
     except EOFError as e:
         raise InputError(
-            archive, "is truncated: its compressed data has no end", remedy="Download or create it again."
+            archive, "is truncated: its compressed data has no end", remedy="Download or create the archive again."
         ) from e
     except (lzma.LZMAError, zstd.ZstdError) as e:
-        raise InputError(archive, f"can't be decompressed ({e})", remedy="Download or create it again.") from e
+        raise InputError(archive, f"can't be decompressed ({e})", remedy="Download or create the archive again.") from e
     except OSError as e:
         raise read_error(archive, e) from e
 
@@ -109,14 +112,14 @@ def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:
 
 
 def read_artifact_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
-    """List the members of ``archive`` in path order; ``tar`` is its decompressed form as an open file.
+    """List the members of ``archive`` in path order. ``tar`` is the open file with the decompressed archive.
 
     The file ranges of the members are valid while ``tar`` is open. Raises `InputError` or `ProblemsError` if the tar is
     malformed or truncated, or if the manifest is not its first member. Also rejects each member that is sparse, a
     device or FIFO, a hard link to a later or missing member, or unsafe (see `checked`). Raises `WorkError` if ``tar``
     can't be read.
     """
-    # This continues reading if the file system returns fewer bytes than requested.
+    # The buffered reader continues if the file system returns fewer bytes than requested.
     buffered = io.BufferedReader(cast("io.RawIOBase", tar))
     try:
         infos = _read_headers(archive, buffered)
@@ -163,18 +166,18 @@ def _check_end(archive: Path, tar: IO[bytes], end: int) -> None:
     tar.seek(end)
     while data := tar.read(_READ_CHUNK):
         if data.count(0) != len(data):
-            raise _malformed(archive, f"no header or end of archive at byte {end}")
+            raise _malformed(archive, f"there is no header or end of archive at byte {end}")
 
 
 def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) -> tuple[str, ...]:
     if not infos or _normalized(infos[0].name) != MANIFEST_NAME or not infos[0].isreg():
         kind = "" if not infos or infos[0].isreg() else ", which is not a regular file"
         first = f"begins with {infos[0].name!r}{kind}" if infos else "has no members"
-        remedy = "Create it with 'rocwheel artifacts archive'."
+        remedy = "Create the archive with 'rocwheel artifacts archive'."
         raise InputError(archive, first, expected=f"{MANIFEST_NAME} as the first member", remedy=remedy)
     source = place(archive, MANIFEST_NAME)
     if infos[0].size > MAX_MANIFEST_SIZE:
-        raise InputError(source, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a few lines")
+        raise InputError(source, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a manifest with a few lines")
     tar.seek(infos[0].offset_data)
     return parse_stages(tar.read(infos[0].size), source)
 
@@ -189,11 +192,13 @@ def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member], sour
     if info.islnk():
         target = found.get(named := _normalized(info.linkname))
         if target is None or target.kind is not FileKind.FILE:
-            problem, expected = f"is a hardlink to {named!r}", "the name of an earlier file"
+            problem, expected = f"is a hard link to {named!r}", "a link to an earlier file"
             raise InputError(source, problem, expected=expected)
         return Member(path, FileKind.FILE, mode, source=target.source)
     if not info.isreg():
-        raise InputError(source, "is a device, FIFO, or of unknown type", expected="only files, links, and folders")
+        raise InputError(
+            source, "is a device or FIFO, or has an unknown type", expected="only files, links, and folders"
+        )
     return Member(path, FileKind.FILE, mode, source=FileRange(tar_path, info.offset_data, info.size))
 
 
@@ -202,7 +207,7 @@ def _normalized(name: str) -> str:
 
 
 def _malformed(archive: Path, why: str) -> InputError:
-    return InputError(archive, f"does not contain a valid tar ({why})", remedy="Download or create it again.")
+    return InputError(archive, f"does not contain a valid tar ({why})", remedy="Download or create the archive again.")
 
 
 _CHUNK = 16 << 20
@@ -210,7 +215,7 @@ _TYPES = {FileKind.FILE: tarfile.REGTYPE, FileKind.SYMLINK: tarfile.SYMTYPE, Fil
 
 _XZ_PRESET = 6
 _ZSTD_OPTIONS: dict[int, int] = {
-    # Device code repeats across targets, far apart. 2^27 is the largest window that every decoder supports.
+    # Device code for different targets is similar, but far apart. Every decoder supports windows up to 2^27.
     zstd.CompressionParameter.compression_level: 3,
     zstd.CompressionParameter.enable_long_distance_matching: 1,
     zstd.CompressionParameter.window_log: 27,
@@ -237,8 +242,8 @@ def write_archive(
     """Write ``artifact`` as an archive into ``folder`` and return its path.
 
     ``advance`` is called with the number of bytes packed. Members are sorted, owned by root, and dated ``date``. Raises
-    `WorkError` if the archive can't be written, and `InputError` if a member can't be read. In both cases, removes the
-    unfinished archive.
+    `WorkError` if the archive can't be written, and `InputError` if a member can't be read. In both cases, the
+    unfinished archive is removed.
     """
     path = folder / f"{artifact.name}.tar.{archive_format.value}"
     with atomic_file(path) as file:
@@ -251,7 +256,7 @@ def write_archive(
 
 
 class _TarWriter:
-    """Writes members as headers and contents, compressed into a file."""
+    """Writes the headers and contents of members into a compressed file."""
 
     def __init__(self, file: AtomicFile, compressor: _Compressor, date: int) -> None:
         self._file = file
@@ -277,7 +282,7 @@ class _TarWriter:
         self._pad(tarfile.BLOCKSIZE)
 
     def finish(self) -> None:
-        """Add the end of the archive: two blocks of zeros, and padding of the last record."""
+        """Add the end of the archive, which is two blocks of zeros, and pad the last record."""
         self._put(bytes(2 * tarfile.BLOCKSIZE))
         self._pad(tarfile.RECORDSIZE)
         self._file.write(self._compressor.flush())

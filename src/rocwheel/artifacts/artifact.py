@@ -33,21 +33,21 @@ _LOOSE_NAME = re.compile(r"[^_]+_[^_]+_[^_]+")
 
 
 class ArtifactName(msgspec.Struct, frozen=True, order=True):
-    """The name of an artifact. The constructor doesn't validate; use `parse` for untrusted names."""
+    """The name of an artifact. The constructor doesn't validate fields; use `parse` for untrusted names."""
 
     name: str
-    """The content, such as ``blas``."""
+    """The content of the artifact, such as ``blas``."""
     component: str
     """The component: ``lib``, ``run``, ``dbg``, ``dev``, ``doc``, or ``test``."""
     target: str
-    """``generic``, a GPU target such as ``gfx90a:xnack+``, or a target family such as ``gfx94X-dcgpu``; as spelled."""
+    """``generic``, a GPU target such as ``gfx90a:xnack+``, or a target family such as ``gfx94X-dcgpu``, as spelled."""
 
     @classmethod
     def parse(cls, text: str, source: object = None) -> ArtifactName:
         """Split ``text`` at its two underscores.
 
-        Raises `InputError` about ``source`` (``text`` by default) unless there are exactly two underscores and each
-        field is a non-empty text of characters that TheRock's artifacts use.
+        Raises `InputError` about ``source``, which is ``text`` by default, unless there are exactly two underscores and
+        each field is a non-empty string of characters that TheRock's artifacts use.
         """
         match = _NAME.fullmatch(text)
         if match is None:
@@ -60,7 +60,7 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
 
     @property
     def base_target(self) -> str:
-        """The target without its feature suffix: ``gfx90a`` for ``gfx90a:xnack+``."""
+        """The target without its feature suffix, such as ``gfx90a`` for ``gfx90a:xnack+``."""
         return processor_of(self.target)
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ def looks_like_artifact(text: str) -> bool:
 
 
 def path_fault(path: str) -> str | None:
-    """Return what is wrong with an untrusted relative path, or `None` if it stays inside the folder it is joined to."""
+    """Return why an untrusted relative path is unsafe, or `None` if it stays inside the folder that it is joined to."""
     segments = path.split("/")
     if not path:
         return "is empty"
@@ -89,7 +89,7 @@ def path_fault(path: str) -> str | None:
 
 
 def link_fault(path: str, link: str) -> str | None:
-    """Return what is wrong with the target of the symlink at ``path``, or `None` if it stays below the root."""
+    """Return why the target of the symlink at ``path`` is unsafe, or `None` if it stays below the root."""
     if not link:
         return "has an empty target"
     if not is_utf8(link):
@@ -98,29 +98,29 @@ def link_fault(path: str, link: str) -> str | None:
         return f"points to the absolute path {link!r}"
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
     if target == ".." or target.startswith("../"):
-        return f"leaves the tree through {link!r}"
+        return f"leads out of the tree through {link!r}"
     return None
 
 
 def ancestors(path: str) -> list[str]:
-    """Return the parent folders of ``path``, outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
+    """Return the parent folders of ``path``, outermost first, such as ``a`` and ``a/b`` for ``a/b/c``."""
     segments = path.split("/")
     return ["/".join(segments[:depth]) for depth in range(1, len(segments))]
 
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
-"""Unlike `str.splitlines`, this doesn't split at characters that may occur in folder names."""
+"""Matches line endings. Unlike `str.splitlines`, it doesn't match characters that can occur in folder names."""
 
 MANIFEST_NAME = "artifact_manifest.txt"
 
 MAX_MANIFEST_SIZE = 1 << 20
-"""The size limit in bytes; a manifest has a few lines."""
+"""The size limit in bytes. A real manifest has only a few lines."""
 
 
 def parse_stages(data: bytes, source: str) -> tuple[str, ...]:
     """Return the stage folders that a manifest lists, in order and without duplicates.
 
-    Ignores blank lines, a leading ``./``, and a trailing ``/``. An empty manifest belongs to an empty artifact. Raises
+    Ignores blank lines, a leading ``./``, and a trailing ``/``. An empty artifact has an empty manifest. Raises
     `ProblemsError` with each line that is not a path inside the artifact.
     """
     try:
@@ -130,9 +130,11 @@ def parse_stages(data: bytes, source: str) -> tuple[str, ...]:
         raise InputError(source, found, expected="one stage folder per line") from e
     stages = tuple(dict.fromkeys(_stage(line) for line in lines if line.strip()))
     problems = [
-        InputError(source, f"the stage folder {stage!r} {fault}", expected="a relative path inside the artifact")
+        InputError(
+            source, f"the path of the stage folder {stage!r} {fault}", expected="a relative path inside the artifact"
+        )
         for stage in stages
-        # A blank line in the written manifest would be ignored.
+        # Readers would ignore a blank line in the written manifest.
         if (fault := path_fault(stage) or ("" if stage.strip() else "is blank"))
     ]
     if problems:
@@ -153,9 +155,9 @@ def format_stages(stages: tuple[str, ...]) -> bytes:
 logger = logging.getLogger(__name__)
 
 ANY_EXECUTE = 0o111
-"""The mode bits that let anyone run a file."""
+"""The mode bits that allow the owner, the group, or others to run a file."""
 PERMISSIONS = 0o777
-"""The mode bits that an artifact keeps. It drops the set-user-ID, set-group-ID, and sticky bits."""
+"""The mode bits that an artifact keeps. The set-user-ID, set-group-ID, and sticky bits are dropped."""
 
 
 class FileKind(enum.Enum):
@@ -170,60 +172,60 @@ class Member(msgspec.Struct, frozen=True):
     """A file, symlink, or directory at its path in an artifact."""
 
     path: str
-    """The ``/``-separated path relative to the artifact; begins with a stage folder."""
+    """The ``/``-separated path relative to the artifact. It begins with a stage folder."""
     kind: FileKind
     mode: int
-    """Only the permission bits. Those of a symlink have no meaning and are 0o777."""
+    """The permission bits. For symlinks, they have no meaning and are 0o777."""
     source: FileRange | None = None
-    """The bytes of a file; `None` for symlinks and directories."""
+    """The bytes of a file, or `None` for symlinks and directories."""
     link: str | None = None
-    """The raw target of a symlink; `None` for other members."""
+    """The raw target of a symlink, or `None` for other members."""
 
     @property
     def plain_mode(self) -> int:
-        """The mode in a derived artifact. It must not depend on the user or umask of the build."""
+        """The mode in a derived artifact, which must not depend on the user or the umask of the build."""
         if self.kind is FileKind.SYMLINK:
             return PERMISSIONS
         return 0o755 if self.kind is FileKind.DIRECTORY else plain_mode(self.mode)
 
 
 class Artifact(msgspec.Struct, frozen=True):
-    """An artifact as found in a folder or in an archive."""
+    """An artifact that was read from a folder or an archive."""
 
     name: ArtifactName
     location: str
-    """The folder or archive that it was read from."""
+    """The folder or archive that the artifact was read from."""
     stages: tuple[str, ...]
-    """Its stage folders, in the order of its manifest."""
+    """The stage folders, in the order of the manifest."""
     members: tuple[Member, ...]
 
     @property
     def size(self) -> int:
-        """The total size of its files in bytes."""
+        """The total size of the artifact's files in bytes."""
         return sum(member.source.size for member in self.members if member.source)
 
     def stage_of(self, path: str) -> str | None:
-        """Return the stage folder that contains a member's path, or `None`; with nested folders, the innermost one."""
+        """Return the innermost stage folder that contains a member's path, or `None`."""
         inside = [stage for stage in self.stages if path.startswith(f"{stage}/")]
         return max(inside, key=len, default=None)
 
 
 def place(location: object, path: str) -> str:
-    """Return the name of an artifact member for messages, with unprintable characters escaped."""
+    """Return the location of an artifact's member for messages, with unprintable characters escaped."""
     return f"{location}/{path if path.isprintable() else ascii(path)}"
 
 
 def checked(artifact: Artifact, problems: list[RocwheelError]) -> Artifact:
     """Return the artifact without members outside its stage folders.
 
-    Raises `ProblemsError` with ``problems``, which reading it found, and with each unusable member. A member is
+    Raises `ProblemsError` with ``problems`` from reading the artifact and with each unusable member. A member is
     unusable if its path is unsafe or a duplicate, if it is below a file or symlink, or if it is a symlink that leaves
-    its stage folder. A file in a subfolder that is not a stage folder is also an error, because it would be lost. A
-    stage folder may be empty: TheRock lists every folder that could have members.
+    its stage folder. A file in a subfolder that is not a stage folder is also an error, because the file would be lost.
+    A stage folder may be empty, because TheRock lists every folder that could have members.
     """
     counts = Counter(member.path for member in artifact.members if member.kind is not FileKind.DIRECTORY)
     folders = {member.path for member in artifact.members if member.kind is FileKind.DIRECTORY}
-    # Each once: two members with the same name have the same faults.
+    # Report each fault once, because two members with the same name have the same faults.
     faults = dict.fromkeys(
         (member.path, fault) for member in artifact.members for fault in _faults(member, artifact, counts, folders)
     )
@@ -238,7 +240,7 @@ def _staged_members(artifact: Artifact) -> Iterator[Member]:
         if member.path in artifact.stages or artifact.stage_of(member.path) is not None:
             yield member
         elif member.kind is not FileKind.DIRECTORY and member.path != MANIFEST_NAME:
-            logger.debug("%s is outside the stage folders: ignored", place(artifact.location, member.path))
+            logger.debug("ignoring %s, which is outside the stage folders", place(artifact.location, member.path))
 
 
 def _faults(member: Member, artifact: Artifact, counts: Counter[str], folders: set[str]) -> Iterator[str]:
@@ -257,6 +259,6 @@ def _faults(member: Member, artifact: Artifact, counts: Counter[str], folders: s
         return
     stage = artifact.stage_of(member.path)
     if stage is None and "/" in member.path:
-        yield "is in no stage folder of the manifest"
+        yield "is not in any stage folder of the manifest"
     if member.link is not None and (fault := link_fault(member.path.removeprefix(f"{stage}/"), member.link)):
-        yield f"this symlink {fault}"
+        yield f"is a symlink that {fault}"

@@ -1,4 +1,4 @@
-"""The files of a folder of artifacts, merged into one install prefix, with its symlinks resolved."""
+"""Merges the files of a folder of artifacts into one install prefix, and resolves its symlinks."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ class Entry(msgspec.Struct, frozen=True):
     kind: FileKind
     artifact: ArtifactName
     mode: int
-    """Only the permission bits."""
+    """The permission bits."""
     source: FileRange | None = None
-    """The bytes of a file; `None` for symlinks and directories."""
+    """The bytes of a file, or `None` for symlinks and directories."""
     link: str | None = None
-    """The raw target of a symlink; `None` for other entries."""
+    """The raw target of a symlink, or `None` for other entries."""
     stage: str = ""
-    """The stage folder that contains it in the artifact; empty if unknown."""
+    """The stage folder of the artifact that contains the entry; empty if unknown."""
 
 
 class Catalog(msgspec.Struct, frozen=True):
     """The artifacts of a folder and their entries."""
 
     root: str
-    """The folder or folders, for messages."""
+    """The location of the folder or folders, for messages."""
     artifacts: tuple[ArtifactName, ...]
-    """Sorted, including artifacts without entries."""
+    """The names of all artifacts, sorted. Artifacts without entries are included."""
     entries: tuple[Entry, ...]
-    """Sorted by path, then artifact. A path in several artifacts appears once for each."""
+    """The entries, sorted by path and then by artifact. A path in several artifacts appears once for each of them."""
     manifest: SdkManifest | None
     """The manifest of the first artifact that has one."""
     locations: dict[str, str] = {}
-    """The folder or archive of each artifact, by the artifact's name."""
+    """The folder or archive of each artifact, keyed by the artifact's name."""
 
 
 @contextmanager
@@ -63,10 +63,10 @@ def open_catalog(
     unread: list[RocwheelError] | None = None,
     check: Callable[[Mapping[Path, tuple[Entry, ...]]], None] = lambda _: None,
 ) -> Iterator[Catalog]:
-    """Read the artifacts in ``directory`` and in ``more`` folders as one catalog, united by `unite_artifacts`.
+    """Read the artifacts in ``directory`` and in the folders ``more`` as one catalog, combined by `unite_artifacts`.
 
     ``unread`` and the errors are as in `open_artifacts`. ``check`` receives the entries of each folder before they are
-    united, and raises errors about several folders together.
+    combined. It raises errors that concern several folders.
 
     The file ranges are valid inside the block, in every thread and in every process of the same user on this machine.
     """
@@ -84,7 +84,7 @@ def open_catalog(
 
 
 def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
-    """Merge artifacts into a catalog. Raises `InputError` if their SDK manifest is malformed."""
+    """Merge artifacts into a catalog. Raises `InputError` if an SDK manifest is malformed."""
     entries = _sorted(artifacts)
     names = tuple(artifact.name for artifact in artifacts)
     locations = {str(artifact.name): artifact.location for artifact in artifacts}
@@ -92,7 +92,7 @@ def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
 
 
 def _sorted(artifacts: Iterable[Artifact]) -> tuple[Entry, ...]:
-    """Return the entries of artifacts, sorted by path, then artifact."""
+    """Return the entries of artifacts, sorted by path and then by artifact."""
     entries = (entry for artifact in artifacts for entry in _entries(artifact))
     return tuple(sorted(entries, key=lambda entry: (entry.path, entry.artifact)))
 
@@ -120,7 +120,7 @@ def _find_manifest(entries: Sequence[Entry]) -> SdkManifest | None:
 
 
 class LinkOutcome(enum.Enum):
-    """How following symlinks ends."""
+    """The outcome of following symlinks."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -130,7 +130,7 @@ class LinkOutcome(enum.Enum):
 
     @property
     def is_found(self) -> bool:
-        """Whether the symlinks lead to something in the prefix."""
+        """Whether the symlinks lead to an existing path in the prefix."""
         return self in (LinkOutcome.FILE, LinkOutcome.DIRECTORY)
 
 
@@ -143,7 +143,7 @@ _OUTCOMES = {
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
-    """Where a path leads after all symlinks are followed."""
+    """The path that another path leads to after all symlinks are followed."""
 
     outcome: LinkOutcome
     path: str
@@ -152,14 +152,17 @@ class LinkTarget(msgspec.Struct, frozen=True):
     An empty path is the prefix itself.
     """
     entry: Entry | None = None
-    """The entry of a file."""
+    """The entry, if the path leads to a file."""
 
 
 class PrefixIndex:
-    """The entries of a prefix by path. The parent of an entry is a directory even without its own entry."""
+    """The entries of a prefix, keyed by path.
+
+    The parent of an entry is a directory, even if it has no entry of its own.
+    """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Index the entries. If several have one path, the first non-directory counts, as on a file system."""
+        """Index the entries. If several entries have the same path, the first one that is not a directory is used."""
         self.entries: dict[str, Entry] = {}
         self.directories: set[str] = {""}
         for entry in entries:
@@ -169,7 +172,7 @@ class PrefixIndex:
             self.directories.update(ancestors(entry.path))
 
     def kind(self, path: str) -> FileKind | None:
-        """Return the type of the entry at ``path`` without following links, or `None` if nothing is there."""
+        """Return the type of the entry at ``path`` without following links, or `None` if there is no entry."""
         entry = self.entries.get(path)
         if entry is not None:
             return entry.kind
@@ -180,9 +183,9 @@ class PrefixIndex:
         return self.kind(path) is FileKind.DIRECTORY
 
     def link_text(self, path: str) -> str | WalkEnd | None:
-        """Return the target of the symlink at ``path``, or `None` if it isn't one.
+        """Return the target of the symlink at ``path``, or `None` if the path is not a symlink.
 
-        An absolute target leaves the prefix.
+        An absolute target leads out of the prefix.
         """
         entry = self.entries.get(path)
         text = entry.link if entry is not None else None
@@ -192,7 +195,7 @@ class PrefixIndex:
 def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
     """Follow every symlink in ``path``, including the last component, as the kernel would inside the prefix.
 
-    An absolute link, or one that climbs above the prefix, ends as `LinkOutcome.OUTSIDE`.
+    An absolute link, or a link that leads above the prefix, ends as `LinkOutcome.OUTSIDE`.
     """
     walk = Symlinks(index.link_text, index.is_directory).follow(path)
     if walk.end is not WalkEnd.REACHED:
@@ -204,7 +207,7 @@ def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
 
 
 def describe_end(target: LinkTarget) -> str:
-    """Return where a link leads, as words that follow "a symlink"."""
+    """Return a description of where a link leads, as words that follow "a symlink"."""
     path = target.path or "."
     return {
         LinkOutcome.FILE: f"to {path}, but no package contains it",

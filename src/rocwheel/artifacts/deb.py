@@ -1,4 +1,4 @@
-"""Reads Debian binary packages, deb(5): their control fields, relations, and files."""
+"""Reads Debian binary packages (deb(5)), including their control fields, relations, and files."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _DATA_ERRORS = (*TAR_ERRORS, lzma.LZMAError, zlib.error, zstd.ZstdError, OSError
 _FORMAT = "debian-binary"
 _FORMAT_LINE = re.compile(rb"2\.[0-9]+\n")
 _LONGEST_FORMAT = 16
-"""The maximum size in bytes of the member with the format version."""
+"""The maximum size of the member with the format version, in bytes."""
 _MEMBERS = f"the members {_FORMAT}, control.tar, and data.tar"
 
 
 class DebError(InputError):
-    """A file that is not a usable Debian binary package."""
+    """A file is not a usable Debian binary package."""
 
 
 class DebPart(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class DebPart(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_tar(path: Path, file: IO[bytes], part: DebPart, progress: Progress) -> Iterator[BoundedTar]:
-    """Open the tar ``part`` of the package ``path``, which is open as ``file``, for one pass."""
+    """Open the tar ``part`` of the package ``path`` for reading in one pass. ``file`` is the open package."""
     suffix = part.name.partition(".tar")[2]
     window = cast("IO[bytes]", io.BufferedReader(_Window(file, part, progress), 1 << 20))
     with data_errors(path, part.name):
@@ -76,7 +76,7 @@ def open_tar(path: Path, file: IO[bytes], part: DebPart, progress: Progress) -> 
 
 @contextmanager
 def data_errors(path: Path, part: str) -> Iterator[None]:
-    """Raise `DebError` about ``part`` of a package for whatever its codec or its tar raises."""
+    """Convert errors of the codec or the tar reader to a `DebError` about ``part`` of a package."""
     try:
         yield
     except SparseMemberError as e:
@@ -88,7 +88,7 @@ def data_errors(path: Path, part: str) -> Iterator[None]:
 
 
 class _Window(io.RawIOBase):
-    """The bytes of an ar member as a forward-only file."""
+    """The bytes of an ar member as a file that can only be read forward."""
 
     def __init__(self, file: IO[bytes], part: DebPart, progress: Progress) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
 
 
 def require_format(path: Path, file: IO[bytes], parts: Sequence[DebPart]) -> None:
-    """Raise `DebError` unless the first part states format 2. Any minor version is fine (deb(5))."""
+    """Raise `DebError` unless the first part contains format version 2. Any minor version is accepted (deb(5))."""
     first = parts[0] if parts else None
     if first is None or first.name != _FORMAT:
         raise DebError(path, f"begins with {first.name}" if first else "is empty", expected=_MEMBERS)
@@ -144,7 +144,7 @@ def require_format(path: Path, file: IO[bytes], parts: Sequence[DebPart]) -> Non
 
 
 def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
-    """Return the member ``stem`` of a package with any compression. Raises `DebError` if there is none."""
+    """Return the member ``stem`` of a package with any compression. Raises `DebError` if there is no such member."""
     for name, part in parts.items():
         if name.startswith(stem):
             if name.removeprefix(stem) in _OPENERS:
@@ -154,7 +154,7 @@ def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
                 f"{name} has an unknown compression",
                 expected=", ".join(stem + suffix for suffix in _OPENERS),
             )
-    raise DebError(path, f"contains no {stem}", expected=_MEMBERS)
+    raise DebError(path, f"does not contain {stem}", expected=_MEMBERS)
 
 
 HEAD_SIZE: Final = 20
@@ -171,13 +171,13 @@ _ARCHITECTURES: Final = {
     243: "riscv64",
     258: "loong64",
 }
-"""The architectures of processors. GPUs and virtual machines have their own numbers."""
+"""The Debian architecture of each processor that packages are for. Other ELF machines are GPUs or virtual machines."""
 _BESIDE: Final = {"amd64": "i386", "arm64": "armhf", "armel": "armhf", "x32": "amd64"}
-"""Code for other architectures that packages may contain, because the same processors run it."""
+"""Other architectures for which a package may contain code, because the same processors can run it."""
 
 
 def foreign_architecture(head: bytes, declared: str) -> str:
-    """Return the architecture of an ELF file that begins with ``head`` if it is wrong for a ``declared`` package.
+    """Return the architecture of an ELF file that begins with ``head`` if it doesn't fit the ``declared`` architecture.
 
     Returns an empty string for other files, for code that is not for a processor, and if ``declared`` is unknown.
     """
@@ -188,19 +188,19 @@ def foreign_architecture(head: bytes, declared: str) -> str:
 
 
 class ForeignCode:
-    """The files of a package with code for an architecture other than the declared one."""
+    """Collects the files of a package with code for architectures other than the declared one."""
 
     def __init__(self, package: Path, declared: str) -> None:
         self._package, self._declared = package, declared
         self._files: defaultdict[str, list[str]] = defaultdict(list)
 
     def note(self, path: str, head: bytes) -> None:
-        """Check the first bytes of a file."""
+        """Check the first bytes of a file, and record the file if its architecture is wrong."""
         if architecture := foreign_architecture(head, self._declared):
             self._files[architecture].append(path)
 
     def problems(self, remedy: str) -> list[InputError]:
-        """Return an error for each such architecture."""
+        """Return an error for each wrong architecture."""
         lead = f"is a package for {self._declared}, but contains code for"
         return [
             InputError(self._package, f"{lead} {architecture}: {first_of(paths)}", remedy=remedy)
@@ -211,9 +211,9 @@ class ForeignCode:
 _RELATION = re.compile(
     r"\s*([^\s(\[<:]+)(?::[A-Za-z0-9][A-Za-z0-9-]*)?(?=[\s(\[<]|\Z)\s*(?:\(\s*(<<|<=|=|>=|>>|<|>)\s*([^)\s]+)\s*\))?"
 )
-"""A package, behind a colon maybe an architecture as dpkg takes its name, and maybe an operator and a version."""
+"""A package, optionally followed by a colon and an architecture, and optionally by an operator and a version."""
 _ACCEPTED = {"<<": (-1,), "<=": (-1, 0), "<": (-1, 0), "=": (0,), ">=": (0, 1), ">": (0, 1), ">>": (1,)}
-"""The comparison results that satisfy each operator; ``<`` and ``>`` are old names of ``<=`` and ``>=``."""
+"""The comparison results that satisfy each operator. ``<`` and ``>`` are old names for ``<=`` and ``>=``."""
 
 _Run = tuple[tuple[int, ...], tuple[int, str]]
 """Ranks of characters, and a number as its length and digits, because it may be too long for Python to convert."""
@@ -225,7 +225,7 @@ class Relation(msgspec.Struct, frozen=True):
 
     package: str
     operator: str = ""
-    """Empty if any version is acceptable."""
+    """The comparison operator; empty if any version is acceptable."""
     version: str = ""
 
     def __str__(self) -> str:
@@ -236,9 +236,9 @@ class Relation(msgspec.Struct, frozen=True):
         return not self.operator or compare_versions(version, self.version) in _ACCEPTED[self.operator]
 
     def is_met_by(self, package: str, version: str, provides: Iterable[Alternatives]) -> bool:
-        """Return whether a package is the requested one or provides it.
+        """Return whether a package is the requested package or provides it.
 
-        A package that is provided without a version doesn't satisfy a relation with a version.
+        A package that is provided without a version doesn't satisfy a relation that has a version.
         """
         if package == self.package and self.accepts(version):
             return True
@@ -247,7 +247,7 @@ class Relation(msgspec.Struct, frozen=True):
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """An entry of a relation field: alternative packages, any of which is sufficient."""
+    """An entry of a relation field, which lists alternative packages. One of them is sufficient."""
 
     relations: tuple[Relation, ...]
 
@@ -255,7 +255,7 @@ class Alternatives(msgspec.Struct, frozen=True):
         return " | ".join(map(str, self.relations))
 
     def is_met_by(self, package: str, version: str, provides: Iterable[Alternatives]) -> bool:
-        """Return whether a package is one of the alternatives or provides one."""
+        """Return whether a package is one of the alternatives or provides one of them."""
         return any(relation.is_met_by(package, version, provides) for relation in self.relations)
 
     @property
@@ -265,7 +265,7 @@ class Alternatives(msgspec.Struct, frozen=True):
 
 
 def parse_choices(field: str) -> tuple[Alternatives, ...]:
-    """Parse a relation field: ``a (>= 1), b | c:any``. Skips anything that is not a relation."""
+    """Parse a relation field, such as ``a (>= 1), b | c:any``. Text that is not a relation is skipped."""
     choices = (Alternatives(tuple(_relations(entry.split("|")))) for entry in field.split(","))
     return tuple(choice for choice in choices if choice.relations)
 
@@ -277,9 +277,9 @@ def _relations(texts: Iterable[str]) -> Iterable[Relation]:
 
 
 def compare_versions(one: str, other: str) -> int:
-    """Return -1, 0, or 1 if one version is lower than, equal to, or higher than the other, by dpkg's rules.
+    """Return -1, 0, or 1 if ``one`` is lower than, equal to, or higher than ``other``, according to dpkg's rules.
 
-    The epoch is compared first, as a number, then the part before the last hyphen, then the part after it.
+    The epochs are compared first, as numbers, then the parts before the last hyphen, and then the parts after it.
     """
     for mine, its in zip(_version_parts(one), _version_parts(other), strict=True):
         if result := _compare_part(mine, its):
@@ -294,13 +294,13 @@ def _version_parts(version: str) -> tuple[str, str, str]:
 
 
 def _compare_part(one: str, other: str) -> int:
-    """Compare alternately runs of digits as numbers, and the text between them by the rank of each character."""
+    """Compare runs of digits as numbers, and the text between them based on the rank of each character."""
     pairs = zip_longest(_runs(one), _runs(other), fillvalue=_NOTHING)
     return next(((mine > its) - (mine < its) for mine, its in pairs if mine != its), 0)
 
 
 def _runs(part: str) -> list[_Run]:
-    """Split ``1.2~a`` into pairs of non-digits, as ranks, and the number that follows."""
+    """Split a part such as ``1.2~a`` into pairs of the ranks of non-digits and the number that follows them."""
     found = re.findall(r"([^0-9]*)0*([0-9]*)", part)
     return [((*map(_rank, text), 0), (len(digits), digits)) for text, digits in found]
 
@@ -317,7 +317,7 @@ def _rank(character: str) -> int:
 
 _MAX_CONTROL = 1 << 20
 _REBUILD = re.compile(r"\+b[0-9]+$")
-"""The suffix that Debian appends to the version of a package that it rebuilds from the same source."""
+"""The suffix that Debian appends to a package's version when it rebuilds the package from the same source."""
 
 _KINDS = {
     tarfile.REGTYPE: FileKind.FILE,
@@ -329,24 +329,24 @@ _KINDS = {
 
 
 class DebControl(msgspec.Struct, frozen=True):
-    """A package's control file, deb-control(5), and shlibs file, deb-shlibs(5)."""
+    """The contents of a package's control file (deb-control(5)) and shlibs file (deb-shlibs(5))."""
 
     package: str
     version: str
     architecture: str
     source: str = ""
-    """The source package that it was built from."""
+    """The name of the source package."""
     source_version: str = ""
-    """Without the rebuild suffix, so that it is the same for all packages from one source build."""
+    """The version without the rebuild suffix, so that it is the same for all packages from the same source build."""
     maintainers: tuple[str, ...] = ()
-    """The maintainer, and the original maintainer if a Debian derivative names both."""
+    """The maintainer, and the original maintainer if a Debian derivative lists both."""
     origin: str = ""
-    """The distribution that it claims to be from. Debian's own packages don't have this field."""
+    """The distribution that the package claims to be from. Debian's own packages don't have this field."""
     depends: tuple[Alternatives, ...] = ()
-    """``Depends`` and ``Pre-Depends``."""
+    """The packages in ``Depends`` and ``Pre-Depends``."""
     provides: tuple[Alternatives, ...] = ()
     recommends: tuple[Alternatives, ...] = ()
-    """``Recommends`` and ``Suggests``."""
+    """The packages in ``Recommends`` and ``Suggests``."""
     sonames: tuple[str, ...] = ()
     """The shared libraries that the package provides."""
     gpu_targets: str = ""
@@ -359,13 +359,13 @@ class DebControl(msgspec.Struct, frozen=True):
 
     @property
     def upstream_version(self) -> str:
-        """The version without epoch, Debian revision, and repack suffix: ``5.2.3`` for ``1:5.2.3+dfsg-8``."""
+        """The version without epoch, Debian revision, and repack suffix, such as ``5.2.3`` for ``1:5.2.3+dfsg-8``."""
         without_epoch = self.version.partition(":")[2] or self.version
         return without_epoch.rpartition("-")[0].partition("+")[0] or without_epoch.partition("+")[0]
 
 
 class DebContent:
-    """The bytes of a member, read forward."""
+    """The bytes of a member, which can only be read forward."""
 
     def __init__(self, path: Path, part: str, file: IO[bytes]) -> None:
         self._path, self._part, self._file = path, part, file
@@ -387,20 +387,20 @@ class DebMember(msgspec.Struct, frozen=True):
     """A file, link, or directory in a package. A file can be read until the next member is requested."""
 
     path: str
-    """The path relative to the root of the file system, without ``./``."""
+    """The path relative to the root of the file system, without a leading ``./``."""
     kind: FileKind
     mode: int
-    """Only the permission bits."""
+    """The permission bits."""
     size: int
     link: str | None = None
     """The raw target of a symlink."""
     same_as: str | None = None
-    """The path of the earlier member that this one is a hard link to. A hard link has no bytes of its own."""
+    """For a hard link, the path of the earlier member with the same content. The hard link itself has no bytes."""
     content: DebContent | None = None
 
 
 class Deb:
-    """An open package: its control fields, and its files in one forward pass."""
+    """An open package, with its control fields and its files. The files can be read in one forward pass."""
 
     def __init__(self, path: Path, file: IO[bytes], progress: Progress) -> None:
         self.path = path
@@ -446,16 +446,18 @@ class Deb:
                 if name in ("control", "shlibs") and (file := tar.extractfile(info)):
                     if info.size > _MAX_CONTROL:
                         expected = f"at most {_MAX_CONTROL}"
-                        raise DebError(self.path, f"its {name} file has {count(info.size, 'byte')}", expected=expected)
+                        raise DebError(
+                            self.path, f"contains a {name} file with {count(info.size, 'byte')}", expected=expected
+                        )
                     texts[name] = file.read().decode("utf-8", "replace")
         if "control" not in texts:
-            raise DebError(self.path, "contains no control file", expected="control in control.tar")
+            raise DebError(self.path, "does not contain a control file", expected="a file control in control.tar")
         return parse_control(self.path, texts["control"], texts.get("shlibs", ""))
 
 
 @contextmanager
 def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
-    """Open a package; ``progress`` advances by the bytes read from the file.
+    """Open a package. ``progress`` advances with the bytes that are read from the file.
 
     Raises `DebError` if the file can't be read, is truncated, lacks a member, or is not an ar archive.
     """
@@ -472,7 +474,7 @@ def parse_control(path: Path, text: str, shlibs: str = "") -> DebControl:
     fields = HeaderParser().parsestr(text)
     missing = [name for name in ("Package", "Version", "Architecture") if not fields.get(name)]
     if missing:
-        raise DebError(path, f"its control file lacks {', '.join(missing)}")
+        raise DebError(path, f"has a control file without {', '.join(missing)}")
     source, _, source_version = fields.get("Source", "").partition(" ")
     maintainers = (fields.get("Maintainer"), fields.get("Original-Maintainer"))
     return DebControl(
@@ -496,11 +498,13 @@ def _read_choices(fields: Message, *names: str) -> tuple[Alternatives, ...]:
 
 
 def _sonames(shlibs: str) -> set[str]:
-    """Return the SONAMEs from lines ``[type:] library version dependencies``: ``libz.so.1`` or ``libdb-5.3.so``."""
+    """Return the SONAMEs from lines of the form ``[type:] library version dependencies``, such as ``libz.so.1``."""
     names: set[str] = set()
     for line in shlibs.split("\n"):
         fields = line.partition("#")[0].split()
-        if fields and fields[0].endswith(":"):  # such as udeb:, with the same information for Debian's installer
+        if fields and fields[0].endswith(
+            ":"
+        ):  # A line with a type, such as udeb:, has the same information for Debian's installer.
             fields = fields[1:]
         if len(fields) > 1:
             names |= {f"{fields[0]}.so.{fields[1]}", f"{fields[0]}-{fields[1]}.so"}
@@ -508,9 +512,9 @@ def _sonames(shlibs: str) -> set[str]:
 
 
 def _checked_path(path: Path, name: str) -> str:
-    """Return a member's normalized path, empty for the root itself."""
+    """Return a member's normalized path, which is empty for the root."""
     plain = name.removeprefix(".").removeprefix("/") if name.startswith("./") or name == "." else name
     plain = plain.removesuffix("/")
     if plain and (fault := path_fault(plain)):
-        raise DebError(path, f"the path {name!r} {fault}", expected="paths inside the package")
+        raise DebError(path, f"contains {name!r}, whose path {fault}", expected="paths inside the package")
     return plain

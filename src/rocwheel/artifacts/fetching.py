@@ -1,4 +1,4 @@
-"""Fetches artifact archives from a store: chooses them, finds their checksums, and downloads them."""
+"""Fetches artifact archives from a store: selects archives, finds their checksums, and downloads them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
 """The suffixes of a checksum file for a single file."""
 CHECKSUM_FILES = ("SHA256SUMS", "sha256sums.txt", "sha256sum.txt")
-"""The names of checksum files for all files of a folder."""
+"""The names of checksum files that cover all files of a folder."""
 MAX_CHECKSUMS_SIZE = 16 << 20
-"""The size limit in bytes: enough for a hundred thousand files."""
+"""The size limit in bytes, which is enough for a hundred thousand files."""
 
 _LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]{64})(?:[ \t]+\*?(?P<name>.+))?")
 _ESCAPE = re.compile(r"\\(.)")
@@ -42,11 +42,11 @@ _BSD_LINE = re.compile(r"SHA256 ?\((?P<name>.+)\) ?= ?(?P<digest>[0-9A-Fa-f]{64}
 
 
 def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
-    """Return the SHA-256 of files by name, in lowercase hexadecimal.
+    """Return the SHA-256 of each listed file in lowercase hexadecimal, keyed by name.
 
-    ``only`` is the file of a digest without a name. Names keep their folders; `match_checksums` resolves them. Ignores
-    empty lines and lines that begin with ``#``. Raises `InputError` for any other line, and for two digests of one
-    name.
+    ``only`` is the name of the file if a digest has no name. Names keep their folders; `match_checksums` resolves them.
+    Ignores empty lines and lines that begin with ``#``. Raises `InputError` for any other line, and if a name has two
+    different digests.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
@@ -56,9 +56,9 @@ def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
         name, digest = _parse_line(text, only) or ("", "")
         if not name:
             expected = "a SHA-256 in hexadecimal and the name of a file"
-            raise InputError(source, f"line {number} is {quoted(text)}", expected=expected)
+            raise InputError(source, f"has an invalid line {number}: {quoted(text)}", expected=expected)
         if found.setdefault(name, digest) != digest:
-            raise InputError(source, f"line {number} has a different checksum for {quoted(name)} from an earlier line")
+            raise InputError(source, f"has two different checksums for {quoted(name)}, the second in line {number}")
     return found
 
 
@@ -73,13 +73,14 @@ def _parse_line(text: str, only: str) -> tuple[str, str] | None:
 
 
 def match_checksums(listed: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
-    """Return the listed digests of a folder's files by their ``names`` in the folder.
+    """Return the listed digests of a folder's files, keyed by their ``names`` in the folder.
 
-    The full name is preferred. Lists are often made elsewhere, so a name with additional parent folders also matches,
-    and a name without its folders if no other file has the same last part. Files with conflicting digests never match.
+    An exact match is preferred. Because lists are often created elsewhere, a listed name with additional parent folders
+    also matches. So does a name without its folders if no other file has the same last part. Files with conflicting
+    digests never match.
 
-    >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"])
-    {'gfx906/x': '1', 'gfx942/x': '2'}
+    >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"]) {'gfx906/x': '1', 'gfx942/x':
+    '2'}
     """
     alike: dict[str, list[str]] = defaultdict(list)
     for name in listed:
@@ -100,9 +101,9 @@ def _is_meant(listed: str, name: str, *, is_lone: bool) -> bool:
 
 
 PACKAGED_COMPONENTS = ("lib", "run", "dev", "dbg", "doc")
-"""The components that go into packages; tests of the SDK do not."""
+"""The components that go into packages. The SDK's tests don't."""
 _NAMED = 12
-"""The maximum number of targets or components of a store in one message."""
+"""The maximum number of targets or components that a message lists."""
 
 
 class StoredArchive(msgspec.Struct, frozen=True):
@@ -113,20 +114,20 @@ class StoredArchive(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which archives of a store to fetch. An empty tuple means no restriction."""
+    """The archives of a store to fetch. An empty tuple means no restriction."""
 
     targets: tuple[str, ...] = ()
-    """GPU targets, as spelled in messages."""
+    """The GPU targets, with the spelling for messages."""
     components: tuple[str, ...] = PACKAGED_COMPONENTS
     names: tuple[str, ...] = ()
-    """Artifact names, such as ``blas``."""
+    """The names of artifacts, such as ``blas``."""
 
 
 def find_stored_archives(files: Iterable[StoredFile], place: str) -> tuple[StoredArchive, ...]:
     """Return the artifact archives at the top level of a store, sorted by name.
 
-    If an artifact has several formats, returns the one that unpacks fastest. Raises `InputError` about ``place`` if
-    there are no archives.
+    If an artifact exists in several formats, the format that unpacks fastest is returned. Raises `InputError` about
+    ``place`` if there are no archives.
     """
     found: dict[ArtifactName, StoredArchive] = {}
     for stored in files:
@@ -136,7 +137,9 @@ def find_stored_archives(files: Iterable[StoredFile], place: str) -> tuple[Store
                 found[name] = StoredArchive(name, stored)
     if not found:
         expected = f"archives named {{name}}_{{component}}_{{target}}{' or '.join(ARCHIVE_SUFFIXES)}"
-        raise InputError(place, "contains no artifact archives", expected=expected, remedy="Check the URL or path.")
+        raise InputError(
+            place, "does not contain any artifact archives", expected=expected, remedy="Check the URL or path."
+        )
     return tuple(found[name] for name in sorted(found))
 
 
@@ -146,13 +149,13 @@ def choose_archives(
     """Return the wanted archives.
 
     ``serving`` maps each wanted target to a function that returns whether an artifact's target serves it. Raises
-    `InputError` for each name, component, and target that no archive at ``place`` has.
+    `InputError` for each name, component, and target for which ``place`` has no archive.
     """
     raise_all(place, list(_absences(archives, wanted, serving, place)))
     chosen = [archive for archive in archives if _is_wanted(archive.name, wanted, serving)]
     if not chosen:
         remedy = "Choose other components or targets. 'rocwheel artifacts fetch URL --dry-run' lists them."
-        raise InputError(place, "no archive matches all options", remedy=remedy)
+        raise InputError(place, "has no archive that matches all options", remedy=remedy)
     return tuple(chosen)
 
 
@@ -194,23 +197,23 @@ def _absence(place: str, found: str, known: Iterable[str]) -> InputError:
 
 
 class FetchedArchive(msgspec.Struct, frozen=True):
-    """An archive that is now in the folder."""
+    """A wanted archive that is now in the folder."""
 
     name: str
     """The file name."""
     bytes: int
     sha256: str
     verified: str
-    """How it was verified: ``sha256``, ``size`` if the store has no checksum, or ``nothing``."""
+    """How the archive was verified: ``sha256``, ``size`` if the store has no checksum, or ``nothing``."""
     is_new: bool
-    """Whether it was newly fetched."""
+    """Whether the archive was newly fetched."""
 
 
 def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
-    """Return the SHA-256 of the ``wanted`` files by name, if the store has it.
+    """Return the SHA-256 of each ``wanted`` file for which the store has a checksum, keyed by name.
 
-    Looks for ``NAME.sha256sum`` next to each file, for ``SHA256SUMS`` in the store and in the file's folder, and for
-    the store's own metadata. Raises `InputError` if checksum files can't be read or contradict each other.
+    Looks for ``NAME.sha256sum`` next to each file, for ``SHA256SUMS`` in the store and in the file's folder, and in the
+    store's own metadata. Raises `InputError` if checksum files can't be read or contradict each other.
     """
     present = {file.name for file in files}
     wanted = tuple(wanted)
@@ -226,7 +229,7 @@ def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[S
         for name, digest in part.items():
             if name in names and found.setdefault(name, digest) != digest:
                 remedy = "Report this to the publisher."
-                raise InputError(store.place(name), "has several checksums in the store", remedy=remedy)
+                raise InputError(store.place(name), "has several different checksums in the store", remedy=remedy)
     return found
 
 
@@ -235,20 +238,20 @@ _WORKERS = 8
 
 
 def _lists(names: Iterable[str]) -> list[str]:
-    """Return the possible names of checksum lists in the store itself and in the folders of files."""
+    """Return the possible names of checksum lists at the top of the store and in the folders of the files."""
     folders = {"", *map(posixpath.dirname, names)}
     return [posixpath.join(folder, name) for folder in sorted(folders) for name in CHECKSUM_FILES]
 
 
 def _read_list(store: Store, name: str, present: Collection[str]) -> dict[str, str]:
-    """Return the checksums of the files in and below the folder of a list, by their names in the store."""
+    """Return the checksums of the files in and below the folder of a list, keyed by their name in the store."""
     start = name[: len(name) - len(posixpath.basename(name))]
     inside = [other.removeprefix(start) for other in present if other.startswith(start)]
     return {start + other: digest for other, digest in match_checksums(_read_file(store, name), inside).items()}
 
 
 def _read_beside(store: Store, name: str, only: str) -> dict[str, str]:
-    """Return the checksum of a single file from its own checksum file."""
+    """Return the checksum of a single file from the checksum file next to it."""
     found = match_checksums(_read_file(store, name, only), (only,))
     if not found:
         raise InputError(store.place(name), f"has no checksum for {only}", remedy="Report this to the publisher.")
@@ -266,7 +269,7 @@ def _read_file(store: Store, name: str, only: str = "") -> dict[str, str]:
 
 
 def with_sizes(store: Store, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
-    """Return the files with sizes, and query the store for each file whose size is not in the listing."""
+    """Return the files with their sizes. If the listing has no size for a file, query the store."""
     with open_workers(_WORKERS) as executor:
         return tuple(executor.map(lambda file: file if file.size >= 0 else store.head(file.name), files))
 
@@ -326,7 +329,7 @@ def _fetch(
 
 
 def _present(path: Path, stored: StoredFile, sha256: str) -> str:
-    """Return the SHA-256 of the existing file if it is that archive, or an empty string."""
+    """Return the SHA-256 of the existing file if it is the stored archive; otherwise, return an empty string."""
     try:
         status = path.stat()
         if stored.size not in {-1, status.st_size}:

@@ -31,9 +31,9 @@ _ALL = "all"
 
 
 def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterator[InputError]:
-    """Yield an error for each package whose architecture differs from that of most packages.
+    """Yield an error for each package whose architecture differs from the architecture of most packages.
 
-    A package is given as its file and its architecture, with the values of deb-control(5).
+    ``packages`` has the file and the architecture of each package, with the values from deb-control(5).
     """
     given = list(packages)
     named = [architecture for _, architecture in given if architecture != _ALL]
@@ -60,9 +60,9 @@ class _Related(Protocol):
 
 
 def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
-    """Return the names of packages that other packages may complete, because a ROCm package that they name is missing.
+    """Return the names of packages that lack a ROCm package, so that other packages may complete them.
 
-    This includes required and recommended packages. Any package may complete a package that is given by itself.
+    Required and recommended packages count. If only one package is given, any other package may complete it.
     """
     if len({package.name for package in packages}) == 1:
         return frozenset(package.name for package in packages)
@@ -103,7 +103,7 @@ class GivenPackages:
         self.rocm: list[GivenPackage] = []
         """The packages of ROCm and its compiler, including those not in the table."""
         self.system: list[GivenPackage] = []
-        """The packages of the operating system that the table names."""
+        """The operating system packages that the table lists."""
         self.others: list[GivenPackage] = []
         """All other packages. They are imported only if ROCm needs their libraries."""
         for name, given in sorted(self._by_name.items()):
@@ -118,7 +118,7 @@ class GivenPackages:
         return [given.name for given in self.rocm if given.name not in self._known]
 
     def problems(self) -> Iterator[InputError]:
-        """Yield an error for each package for another machine, from another release, or with such a dependency."""
+        """Yield an error for each package that is for another machine, or that is from or needs another release."""
         yield from architecture_problems((given.path, given.control.architecture) for given in self._by_name.values())
         yield from self._mixed()
         for given in self.rocm:
@@ -127,7 +127,7 @@ class GivenPackages:
                     yield problem
 
     def required(self, imported: Iterable[GivenPackage]) -> tuple[MachineNeed, ...]:
-        """Return the dependencies of the imported packages that are not imported."""
+        """Return the dependencies of the imported packages that are not imported themselves."""
         taken = {given.name: given for given in imported}
         needed: defaultdict[str, list[str]] = defaultdict(list)
         for name, given in sorted(taken.items()):
@@ -137,7 +137,7 @@ class GivenPackages:
         return tuple(MachineNeed(names, tuple(users)) for names, users in sorted(needed.items()))
 
     def _is_base(self, choice: Alternatives) -> bool:
-        """Return whether every machine has one of the packages."""
+        """Return whether every machine has one of the alternative packages."""
         base = self._rules.table.base_packages
         return any(fnmatchcase(relation.package, like) for relation in choice.relations for like in base)
 
@@ -146,7 +146,7 @@ class GivenPackages:
         return rule is not None and rule.system
 
     def _is_rocm(self, given: GivenPackage, sources: set[str]) -> bool:
-        """Return whether a package that the table doesn't name is ROCm's, by maintainer, source, or dependencies."""
+        """Return whether a package is ROCm's, based on its maintainer, source, or dependencies, if no rule names it."""
         if any(fnmatchcase(one, like) for one in given.control.maintainers for like in self._rules.table.maintainers):
             return True
         needs = {relation.package for choice in given.control.depends for relation in choice.relations}
@@ -162,14 +162,14 @@ class GivenPackages:
                 yield InputError(
                     given.path,
                     f"was built from {control.source} {control.source_version}",
-                    expected=f"{other.control.source_version}, like {other.path}",
-                    remedy="Use packages of one release.",
+                    expected=f"{other.control.source_version}, the version of {other.path}",
+                    remedy="Use packages from one release.",
                 )
 
     def _conflict(self, given: GivenPackage, choice: Alternatives) -> InputError | None:
-        """Return an error if a package that this one needs is present in another version, or `None`.
+        """Return an error if a package that this package needs is only present in another version, or `None`.
 
-        The version may be in the package name as the library's ABI version: ``libamdhip64-5``, ``libamdhip64-6``.
+        The library's ABI version may be part of the package name, as in ``libamdhip64-5`` and ``libamdhip64-6``.
         """
         if any(self._satisfying(choice, self._by_name.values())):
             return None
@@ -180,7 +180,7 @@ class GivenPackages:
             return None
         its = others[0].control
         found = f"needs {choice}, but {others[0].path} is {its.version if present else its.package}"
-        return InputError(given.path, found, remedy="Use packages of one release.")
+        return InputError(given.path, found, remedy="Use packages from one release.")
 
     @staticmethod
     def _satisfying(choice: Alternatives, packages: Iterable[GivenPackage]) -> Iterator[GivenPackage]:
@@ -200,10 +200,10 @@ def import_debs(
 ) -> ImportReport:
     """Convert packages to artifacts in the folder ``dest``, which must be new or empty.
 
-    Packages of system libraries are imported only with ``bundle_system``: those that the table names, and any other
-    package with a library that the imported files need. Raises `InputError` for unreadable packages. Raises
-    `ProblemsError` for inconsistent packages, for files for another machine than their package declares, for files that
-    match no rule of the table, and for conflicts between files.
+    Packages of system libraries are imported only with ``bundle_system``. Then the packages that the table lists are
+    imported, and any other package with a library that the imported files need. Raises `InputError` for unreadable
+    packages. Raises `ProblemsError` for inconsistent packages, for files for a machine other than the one that their
+    package declares, for files that match no rule of the table, and for conflicts between files.
     """
     given = _read_all(sorted({*paths}))
     with importing(table, dest, *paths) as importer:
@@ -224,7 +224,7 @@ def import_debs(
 
 def _remedy_for(folder: Path) -> str:
     if any(folder.glob("*.deb")):
-        return f"Specify the packages in it: {folder}/*.deb."
+        return f"Specify the packages in the folder: {folder}/*.deb."
     return "Specify .deb files. For an install prefix, use 'rocwheel artifacts import'."
 
 
@@ -244,14 +244,14 @@ def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
             continue
         if (other := read.setdefault(given.name, given)) is not given:
             this, that = _versions(given.control, other.control)
-            found = f"is {this} of the package {given.name}, but {other.path} is {that} of the same package"
+            found = f"is {given.name} in {this}, but {other.path} is {given.name} in {that}"
             problems.append(InputError(path, found, remedy="Specify only one of them."))
     raise_all("the packages", problems)
     return list(read.values())
 
 
 def _versions(*controls: DebControl) -> list[str]:
-    """Return what distinguishes packages with the same name: their versions, and different architectures."""
+    """Return texts that distinguish packages with the same name: their versions, and different architectures."""
     machines = {one.architecture for one in controls}
     return [
         f"version {one.version}" + (f" for {one.architecture}" if machines - {one.architecture} else "")
@@ -267,7 +267,7 @@ def _import(importer: Importer, packages: Iterable[GivenPackage], progress: Prog
 
 
 class _System:
-    """The packages that don't belong to ROCm, and which of them have libraries that it needs."""
+    """Chooses packages that are not part of ROCm but have libraries that ROCm needs."""
 
     def __init__(self, importer: Importer, packages: GivenPackages, *, bundle_system: bool) -> None:
         self._importer = importer
@@ -276,7 +276,7 @@ class _System:
         self._others = {given.name: given for given in packages.others}
 
     def take(self, progress: Progress) -> list[GivenPackage]:
-        """Import them or list them as left out. Also lists those that are not needed."""
+        """Import the packages or list them as left out. Also list packages that are not needed."""
         taken = self._add(self._named, progress)
         while more := self._needed():
             for given in more:
@@ -328,5 +328,5 @@ def _add_members(importer: Importer, deb: Deb) -> None:
         )
         if member.content:
             foreign.note(member.path, member.content.head)
-    for problem in foreign.problems("Download it again, or exclude these files with [[skip]]."):
+    for problem in foreign.problems("Download the package again, or exclude these files with [[skip]]."):
         importer.refuse(problem)

@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 
 _LIBRARY = re.compile(r"lib(?:64)?/(lib[^/]+)\.so\.[0-9.]*?\.([1-9][0-9]{4,5})")
-"""AMD's library names end with the release: ``libamdhip64.so.6.4.60400`` is from ROCm 6.4.0."""
+"""The release at the end of AMD's library names, such as 6.4.0 in ``libamdhip64.so.6.4.60400``."""
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+ROCM_VERSION_(MAJOR|MINOR|PATCH)[ \t]+([0-9]+)", re.MULTILINE)
 _MOST = 20
-"""No release has had a higher major, minor, or patch number, but other numbers in names are higher, such as dates."""
+"""The maximum for a major, minor, or patch number. Higher numbers in names, such as dates, are not releases."""
 
 
 class Sign(NamedTuple):
-    """A file that shows which release it is from."""
+    """A file that shows a release."""
 
     path: str
     release: str
     """The release, such as ``6.4.0``, without a build number."""
     library: str = ""
-    """The library name without version, for a library."""
+    """The name of the library without its version, if the file is a library."""
 
 
 def stated_signs(root: Path, patterns: Iterable[str]) -> list[Sign]:
-    """Return the releases that files matching ``patterns`` state, in the order of the patterns.
+    """Return the releases from files that state them. The files match ``patterns``, in this order.
 
     Such files are ``.info/version``, ``rocm_version.h``, and ``therock_manifest.json``. Raises `InputError` if a file
-    can't be read or has no valid version.
+    can't be read or has an invalid version.
     """
     paths = dict.fromkeys(path for pattern in patterns for path in sorted(root.glob(pattern)))
     stated = [(str(path.relative_to(root)), _stated(path)) for path in paths]
@@ -59,7 +59,7 @@ def stated_signs(root: Path, patterns: Iterable[str]) -> list[Sign]:
 
 
 def library_signs(paths: Iterable[str]) -> list[Sign]:
-    """Return the releases in library names; skips other names."""
+    """Return the releases from library names. Other names are skipped."""
     found = ((path, _LIBRARY.fullmatch(path)) for path in paths)
     signs = (Sign(path, _decoded(int(match[2])), match[1]) for path, match in found if match)
     return [sign for sign in signs if sign.release]
@@ -68,8 +68,8 @@ def library_signs(paths: Iterable[str]) -> list[Sign]:
 def check_one_release(prefix: Path, stated: Sequence[Sign], libraries: Sequence[Sign]) -> None:
     """Raise `InputError` for a prefix with files from several releases.
 
-    Patch numbers may differ, because packagers sometimes rebuild only some libraries for a patch release. But they may
-    not differ between two files of the same library.
+    Patch numbers may differ, because packagers sometimes rebuild only some libraries for a patch release. However, two
+    files of the same library must have the same patch number.
     """
     signs = [*stated, *libraries]
     releases: defaultdict[str, list[Sign]] = defaultdict(list)
@@ -80,11 +80,16 @@ def check_one_release(prefix: Path, stated: Sequence[Sign], libraries: Sequence[
     ordered = sorted(releases, key=lambda release: [int(part) for part in re.findall(r"\d+", release)])
     found = "; ".join(f"{release}: {first_of([sign.path for sign in releases[release]], 2)}" for release in ordered)
     remedy = "Remove the leftovers of the other releases, or install one release into its own folder."
-    raise InputError(prefix, f"mixes releases of ROCm ({found})", expected="files from one release", remedy=remedy)
+    raise InputError(
+        prefix,
+        f"contains files from several releases of ROCm ({found})",
+        expected="files from one release",
+        remedy=remedy,
+    )
 
 
 def _has_doubles(libraries: Iterable[Sign]) -> bool:
-    """Return whether a library is present from two releases."""
+    """Return whether there is a library with files from several releases."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for sign in libraries:
         found[sign.library].add(sign.release)
@@ -108,7 +113,10 @@ def _stated(path: Path) -> str:
 
 
 def _checked(path: Path, release: str) -> str:
-    """Return the release, or `None` if the file states nothing. Raises `InputError` if it isn't a version."""
+    """Return the release, or an empty string if the file doesn't state one.
+
+    Raises `InputError` if it isn't a version.
+    """
     if not release:
         return release
     try:
@@ -116,13 +124,13 @@ def _checked(path: Path, release: str) -> str:
     except ValueError as e:
         remedy = "Correct the file, or remove it and set the version with 'rocwheel build --version'."
         raise InputError(
-            path, f"states the version {quoted(release)}", expected="a version such as 6.4.0", remedy=remedy
+            path, f"contains the version {quoted(release)}", expected="a version such as 6.4.0", remedy=remedy
         ) from e
     return release
 
 
 def _plain(text: str) -> str:
-    """Return a version without its build number: ``6.2.0`` for ``6.2.0-66``."""
+    """Return a version without its build number, such as ``6.2.0`` for ``6.2.0-66``."""
     return text.partition("-")[0]
 
 
@@ -143,14 +151,17 @@ class _Prefix(NamedTuple):
     """The path as the user specified it, for messages."""
     root: Path
     entries: Sequence[os.DirEntry[str]]
-    """All files and links below it."""
+    """All files and links below the prefix."""
 
     def path_of(self, entry: os.DirEntry[str]) -> str:
         return os.path.relpath(entry.path, self.root)
 
     @property
     def paths(self) -> list[str]:
-        """All paths inside the prefix itself, without links out of it, such as those of ``/opt/rocm/bin``."""
+        """All paths inside the prefix itself.
+
+        Paths behind links that lead out of it, such as ``/opt/rocm/bin``, are excluded.
+        """
         return [
             self.path_of(one)
             for one in self.entries
@@ -173,13 +184,13 @@ def import_prefixes(
 ) -> ImportReport:
     """Merge prefixes and convert them to artifacts in the folder ``dest``, which must be new or empty.
 
-    Several prefixes are for what AMD installs next to ROCm, such as ``/opt/rocm/core-10.1`` and
+    Specify several prefixes if AMD installs more next to ROCm, such as ``/opt/rocm/core-10.1`` and
     ``/opt/rocm/extras-10``. Files that match no rule go into the table's catch-all artifact; with ``strict``, they are
-    errors. In a Windows prefix, kernel files next to DLLs that are for a single GPU, by ``targets_of``, go to artifacts
-    for that GPU.
+    errors. In a Windows prefix, ``targets_of`` finds kernel files next to DLLs that are for a single GPU. These files
+    go to artifacts for that GPU.
 
     Raises `InputError` if a prefix can't be read, has no ROCm files, contains complete prefixes, or mixes releases.
-    Raises `ProblemsError` for symlinks that leave it, and for files with the same path and different content.
+    Raises `ProblemsError` for symlinks that leave the prefix, and for files with the same path and different content.
     """
     sources = ", ".join(str(prefix) for prefix in prefixes)
     with step(progress, f"scanning {sources}"):
@@ -202,12 +213,12 @@ def import_prefixes(
 
 
 def _windows_kernels(paths: Collection[str], targets_of: Callable[[str], Collection[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the kernel files for one target in the folders of DLLs, with their processors."""
+    """Yield the kernel files for a single target in the folders of DLLs, with their processors."""
     if not any(posixpath.dirname(path).lower() == "bin" and path.lower().endswith(".dll") for path in paths):
         return
     for path in paths:
         if path.lower().startswith("bin/") and "/library/" in path:
-            # NTFS allows no colon in names.
+            # NTFS doesn't allow colons in names.
             processors = {target.partition(":")[0] for target in targets_of(path)}
             if len(processors) == 1:
                 yield path, processors.pop()
@@ -229,14 +240,14 @@ def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
 
 
 def _real(path: Path | str) -> Path:
-    """Return the resolved path. Unlike `Path.resolve`, also works for links that loop."""
+    """Return the resolved path. Unlike `Path.resolve`, this function accepts links that loop."""
     return Path(os.path.realpath(path))
 
 
 def _walk(folder: Path | str, unread: list[OSError]) -> Iterator[os.DirEntry[str]]:
-    """List files and links below a folder in a fixed order, without following links.
+    """Yield files and links below a folder in a fixed order, without following links.
 
-    Adds folders that can't be listed to ``unread``.
+    Errors for folders that can't be listed are added to ``unread``.
     """
     try:
         with os.scandir(folder) as found:
@@ -259,7 +270,7 @@ def _special_files(prefix: _Prefix) -> Iterator[InputError]:
 
 
 def _unread_problems(prefix: _Prefix, folders: Iterable[OSError]) -> Iterator[InputError]:
-    """Yield an error per reason why paths can't be read, because a wrong mode rarely affects only one path."""
+    """Yield an error for each reason why paths can't be read, because a wrong mode usually affects several paths."""
     by_reason: defaultdict[int | None, list[OSError]] = defaultdict(list)
     for error in (*folders, *_closed_files(prefix)):
         by_reason[error.errno].append(error)
@@ -269,7 +280,7 @@ def _unread_problems(prefix: _Prefix, folders: Iterable[OSError]) -> Iterator[In
             yield read_error(errors[0].filename, errors[0])
         else:
             listed = first_of(paths)
-            found = f"{len(paths)} files and folders in it can't be read ({errors[0].strerror}): {listed}"
+            found = f"contains {len(paths)} files and folders that can't be read ({errors[0].strerror}): {listed}"
             yield InputError(prefix.given, found, remedy="Run the import as a user who can read them.")
 
 
@@ -295,10 +306,11 @@ def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
 
 
 def _read_link(root: Path, path: str) -> tuple[str, bool]:
-    """Return a link's target, relative to the prefix if absolute, and whether it is absolute and leads elsewhere.
+    """Return a link's target, and whether the target is absolute and outside the prefix.
 
-    The prefix may have several names, such as ``/opt/rocm`` for ``/opt/rocm-6.2.0``. So may its folders, such as
-    ``/opt/rocm/lib`` for ``/opt/rocm/core-7.14/lib``.
+    An absolute target inside the prefix becomes relative to the prefix. The prefix may have several names, such as
+    ``/opt/rocm`` for ``/opt/rocm-6.2.0``. So may its folders, such as ``/opt/rocm/lib`` for
+    ``/opt/rocm/core-7.14/lib``.
     """
     raw = Path(path).readlink()
     if not raw.is_absolute():
@@ -311,9 +323,9 @@ def _read_link(root: Path, path: str) -> tuple[str, bool]:
 
 
 def _common_version(prefixes: Iterable[_Prefix], table: ImportTable) -> str:
-    """Return the version that the prefixes or all their libraries state, or an empty string if it is unknown.
+    """Return the version that the prefixes or all their libraries state, or an empty string if the version is unknown.
 
-    Files installed next to ROCm may state no version, but not another version.
+    Files that are installed next to ROCm may have no version, but they must not have a different version.
     """
     versions: dict[str, Path] = {}
     for prefix in prefixes:
@@ -341,13 +353,13 @@ def _check_is_one(prefix: _Prefix, table: ImportTable) -> None:
     own = sorted(name for name in names if not (prefix.root / name).is_symlink())
     if own:
         is_one = len(own) == 1
-        message = f"is not a prefix, but contains {'one' if is_one else 'several'}: {', '.join(own)}"
+        message = f"is not a prefix, but contains {'a prefix' if is_one else 'several prefixes'}: {', '.join(own)}"
         folders = " or ".join(str(prefix.given / name) for name in own)
-        raise InputError(prefix.given, message, remedy=f"Give {folders}.")
+        raise InputError(prefix.given, message, remedy=f"Specify {folders}.")
 
 
 def _check_is_rocm(prefix: Path, paths: Sequence[str], rules: ImportRules) -> None:
-    """Raise `InputError` before anything is copied if a folder has no file that only ROCm has."""
+    """Raise `InputError` before anything is copied if a folder has no file that is specific to ROCm."""
     if any(map(rules.tells, paths)):
         return
     below = sorted({path.partition("/")[0] for path in paths if rules.tells(path.partition("/")[2])})

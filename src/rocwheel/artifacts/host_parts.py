@@ -1,15 +1,15 @@
 """Compares the host parts of two ELF files, ignoring build IDs, device code, and words that only moved.
 
-If something grows, everything after it moves. Sections move as a whole. For a section with another size, only its ends
-and the places that wrappers point to are known.
+If a part of a file grows, everything after it moves. Sections move as a whole. If a section changed its size, only its
+ends and the targets of wrappers have known new positions.
 
-A word counts as an address only where a linker or compiler puts one. That is in table fields, where the loader
-relocates a pointer, and in instructions and read-only tables, which use offsets from their own position. A program that
-is loaded where it was linked has addresses everywhere.
+A word counts as an address only where a linker or compiler puts addresses: in table fields, in pointers that the loader
+relocates, and in instructions and read-only tables, which use offsets from their own position. A program that is always
+loaded at its link address can have addresses everywhere.
 
 A linker puts device code between other sections. So the size of the device code determines the addresses of later
-sections, which also appear in the code. Files with the same layout are compared byte by byte. Other files are compared
-section by section, as far as they are loaded; words may differ if they are addresses of something that moved.
+sections, and these addresses also appear in the code. Files with the same layout are compared byte by byte. In other
+files, only loaded sections are compared. Their words may differ if the words are addresses of something that moved.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Region(NamedTuple):
 
 
 class Moves:
-    """The moves of the ``pairs`` of sections and of single ``points``, which are pairs of old and new addresses."""
+    """Knows the moves of ``pairs`` of sections and of ``points``, which are pairs of old and new addresses."""
 
     def __init__(self, pairs: Sequence[tuple[ElfSection, ElfSection]], points: Iterable[tuple[int, int]]) -> None:
         loaded = [(a, b) for a, b in pairs if _has_address(a)]
@@ -68,10 +68,10 @@ class Moves:
         self._points = {*points, *ends, *((a.address, b.address) for a, b in loaded)}
 
     def has(self, old: int, new: int, *, margin: int = 0, is_code: bool = False) -> bool:
-        """Return whether what is at ``old`` in one file is at ``new`` in the other.
+        """Return whether the content at ``old`` in one file is at ``new`` in the other file.
 
         An address belongs to a section if it is at most ``margin`` bytes away, because addresses in instructions and
-        tables are often slightly off. With ``is_code``, only instructions count.
+        tables are often slightly off. With ``is_code``, only sections with instructions count.
         """
         if not is_code and (old, new) in self._points:
             return True
@@ -84,7 +84,10 @@ class Moves:
 
 
 def _has_address(section: ElfSection) -> bool:
-    """Return whether a section has its own addresses. Zeros of threads share those of what follows."""
+    """Return whether a section has its own addresses.
+
+    Zero-filled thread data shares the addresses of the next section.
+    """
     return bool(section.flags & SHF_ALLOC) and not (section.flags & SHF_TLS and section.type == SHT_NOBITS)
 
 
@@ -103,14 +106,14 @@ class RelocatedWord(Protocol):
     """Finds the word at a position that may differ."""
 
     def __call__(self, at: int, start: int) -> int | None:
-        """Return the end of the word that begins at ``start`` or later and contains the byte ``at``, or `None`.
+        """Return the end of the word that contains the byte ``at`` and begins at ``start`` or later, or `None`.
 
         All values are offsets in the section.
         """
 
 
 def is_same_but_moved(one: Data, other: Data, behind_word: RelocatedWord) -> bool:
-    """Return whether two sections of one size differ only in words that ``behind_word`` accepts."""
+    """Return whether two sections of the same size differ only in words that ``behind_word`` accepts."""
     if len(one) != len(other):
         return False
     base = end = 0
@@ -126,7 +129,7 @@ def is_same_but_moved(one: Data, other: Data, behind_word: RelocatedWord) -> boo
 
 
 def _next_difference(one: bytes, other: bytes, start: int) -> int:
-    """Return the offset of the next difference, or the size if there is none."""
+    """Return the offset of the next difference, or the size if there is no difference."""
     size = len(one)
     for block in range(start, size, _BLOCK):
         mine, theirs = one[block : block + _BLOCK], other[block : block + _BLOCK]
@@ -140,54 +143,54 @@ _SHORT, _LONG = 4, 8
 _FIELDS: Final = {SHT_DYNSYM: (24, (8,)), SHT_RELA: (24, (0, 16)), SHT_DYNAMIC: (16, (8,))}
 """The size of a table row, and the offsets of addresses in it."""
 _SYMBOL_AT = 12
-"""The offset of the symbol number in a relocation. If there is one, the addend is not an address."""
+"""The offset of the symbol number in a relocation. With a symbol, the addend is not an address."""
 _ADDEND_AT = 16
 _POINTER_TAGS = frozenset(
     {3, 4, 5, 6, 7, 12, 13, 17, 23, 25, 26, 32, 36}
     | {0x6FFFFEF5, 0x6FFFFEF6, 0x6FFFFEF7, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE}
 )
-"""The entries of the dynamic table that are addresses: see https://gabi.xinuos.com/elf/08-dynamic.html, and GNU's."""
+"""The tags of addresses in the dynamic table: see https://gabi.xinuos.com/elf/08-dynamic.html, and GNU's tags."""
 _TABLES_OF_LINKER = frozenset({".got", ".got.plt"})
-"""The first entry is the address of the dynamic table, which has no relocation."""
+"""Sections whose first entry is the address of the dynamic table, which has no relocation."""
 _UNWINDING = ".eh_frame"
 _UNWINDING_INDEX = ".eh_frame_hdr"
-"""Its values count from its own start, except for the address of the other section at 4, which counts from there."""
+"""A section whose values are relative to its own start. Only the section address at offset 4 is relative to itself."""
 _EXCEPTIONS = ".gcc_except_table"
 _NEAR = 64
-"""How far from a section an instruction's address may be.
+"""The maximum distance between a section and an address in an instruction, in bytes.
 
-The address counts from the end of the instruction, or has an index subtracted.
+Such an address is relative to the end of the instruction, or has an index subtracted.
 """
 _TABLE_SIZE = 4096
-"""Offsets in a jump table count from its start, so the target of an entry appears shifted by the entry's offset."""
+"""The maximum size of a jump table. Its offsets are relative to its start, so an entry's target seems shifted."""
 
 
 class HowLoaded(msgspec.Struct, frozen=True):
-    """Where a library has addresses that must be adjusted when it is loaded."""
+    """Information about the addresses in a library that must be adjusted when it is loaded."""
 
     is_fixed: bool
-    """Whether it is loaded where it was linked."""
+    """Whether the file is always loaded at its link address."""
 
     relocated: frozenset[int]
     """The addresses of the pointers that the loader relocates."""
 
 
 def how_loaded(source: ElfBytes, header: Header, sections: Sequence[ElfSection]) -> HowLoaded:
-    """Return how the library is loaded. Raises `ElfError` for damaged relocations."""
+    """Return how a library is loaded. Raises `ElfError` for damaged relocations."""
     return HowLoaded(header.type == ET_EXEC, frozenset(iter_relocated(source, sections)))
 
 
 def are_same_but_moved(
     one: Data, other: Data, pair: tuple[ElfSection, ElfSection], moves: Moves, loaded: HowLoaded
 ) -> bool:
-    """Return whether a section, in ``one`` and ``other``, differs only in addresses with ``moves``."""
+    """Return whether the section ``pair`` of the files ``one`` and ``other`` differs only in addresses that moved."""
     mine, theirs = (data[s.offset : s.offset + s.size] for data, s in zip((one, other), pair, strict=True))
     words = _Words(mine, theirs, pair, moves, loaded)
     return is_same_but_moved(mine, theirs, words.behind)
 
 
 class _Words:
-    """The words of a section that may differ; positions are offsets in the section."""
+    """The words of a section that may differ. Positions are offsets in the section."""
 
     def __init__(
         self, one: Data, other: Data, pair: tuple[ElfSection, ElfSection], moves: Moves, loaded: HowLoaded
@@ -197,14 +200,14 @@ class _Words:
         self._section, self._moves, self._loaded = pair[0], moves, loaded
 
     def behind(self, at: int, start: int) -> int | None:
-        """Return the end of the word with the byte ``at``, as `is_same_but_moved` needs it."""
+        """Return the end of the word with the byte ``at``. Implements `RelocatedWord`."""
         for word, size in self._candidates(at):
             if word >= start and word + size <= len(self._one) and self._is_moved(word, size):
                 return word + size
         return None
 
     def _candidates(self, at: int) -> Iterator[tuple[int, int]]:
-        """Yield the words with the byte ``at`` that may be addresses, with their sizes."""
+        """Yield the start and size of each word that contains the byte ``at`` and may be an address."""
         section = self._section
         if section.type in _FIELDS:
             yield from self._fields(at)
@@ -235,7 +238,7 @@ class _Words:
         return (is_free and word % _LONG == 0) or self._old + word in self._loaded.relocated
 
     def _is_moved(self, word: int, size: int) -> bool:
-        """Return whether the target of a word has moved, in one of the ways in which its section stores addresses."""
+        """Return whether the target of a word has moved, in any of the ways in which the section stores addresses."""
         old, new = (self._read(data, word, size) for data in (self._one, self._other))
         section, moves = self._section, self._moves
         if size == _LONG or self._loaded.is_fixed:
@@ -263,21 +266,24 @@ def _signed(word: int) -> int:
 _CODE = ".hip_fatbin"
 _BUILD_ID = ".note.gnu.build-id"
 _RELATIVE = ".relr.dyn"
-"""Addresses as bits, whose number depends on the layout. The values at these addresses are compared themselves."""
+"""A section with addresses as bits, whose number depends on the layout.
+
+The values at these addresses are compared instead.
+"""
 _DEBUG_LINK = ".gnu_debuglink"
-"""A checksum of another file."""
+"""A section with the checksum of another file."""
 _ANY_SIZE = frozenset({_CODE, _RELATIVE, MARKER_SECTION})
-"""Markers are compared by meaning, because commands that join a library also find its targets in them."""
+"""Sections that may have any size. Markers are compared by meaning, because commands that join a library use them."""
 _ANY_BYTES = _ANY_SIZE | {_BUILD_ID, _DEBUG_LINK}
 
 
 class HostDifference(enum.Enum):
-    """How much two files with the same path differ."""
+    """The kind of difference between two files with the same path."""
 
     NONE = "none"
     BUILD_ID = "build id"
     LAYOUT = "space of device code"
-    """The device code is elsewhere, and its space has another size."""
+    """The device code is at another position, or its space has another size."""
     DEVICE_CODE = "device code"
     HOST = "host part"
 
@@ -315,7 +321,7 @@ def _compare_sections(
 
 
 def _units(data: Data, name: str) -> list[tuple[int, str, tuple[str, ...]]]:
-    """Return what the wrappers of a split library make a runtime look up; empty for other files."""
+    """Return the names and paths that a runtime looks up for the wrappers of a split library; empty for other files."""
     split = read_split_library(data, name=name)
     units = split.units if split else ()
     return [(unit.index, unit.marker.kernel_name, unit.marker.search_paths) for unit in units]
@@ -337,7 +343,7 @@ def _shape(sections: Sequence[ElfSection]) -> list[tuple[object, ...]]:
 def _has_size(section: ElfSection) -> bool:
     """Return whether the size of a section depends only on the program.
 
-    Debug tables contain names of temporary files.
+    That is not true for debug tables, because they contain names of temporary files.
     """
     return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_SIZE
 
@@ -347,7 +353,7 @@ def _layout(sections: Sequence[ElfSection]) -> list[tuple[int, ...]]:
 
 
 def _compare_bytes(one: Data, other: Data, sections: Sequence[ElfSection]) -> HostDifference:
-    """Compare files with the same layout: all bytes except those in places that may hold anything."""
+    """Compare files with the same layout. All bytes are compared, except in sections that may have any content."""
     if len(one) != len(other):
         return HostDifference.HOST
     found = HostDifference.BUILD_ID
@@ -365,7 +371,7 @@ def _compare_bytes(one: Data, other: Data, sections: Sequence[ElfSection]) -> Ho
 
 
 def _pointers(one: FatBinary, other: FatBinary) -> list[tuple[int, int]]:
-    """Return where wrappers point to: bundles and markers follow those of earlier units."""
+    """Return the targets of the wrappers in both files. They move independently, because they follow earlier units."""
     return [(a.pointer.target, b.pointer.target) for a, b in zip(one.wrappers, other.wrappers, strict=True)]
 
 

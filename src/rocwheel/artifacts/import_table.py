@@ -1,4 +1,4 @@
-"""The table of an import (TOML): which artifact and component each file goes to, at what path, and with what edits."""
+"""The table of an import (TOML), which defines the artifact, component, path, and edits for each file."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 class FolderMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Moves the contents of a source folder to a folder of the prefix."""
+    """Moves the contents of a source folder to a folder in the prefix."""
 
     source: str = msgspec.field(name="from")
-    """A folder; each segment is a shell pattern. Empty for the root."""
+    """A folder in the source, whose segments are shell patterns; empty for the root."""
     destination: str = msgspec.field(name="to")
-    """A folder of the prefix; empty for its root."""
+    """A folder in the prefix; empty for its root."""
 
     def move(self, path: str) -> str | None:
-        """Return the new path, or `None` if the path is not in the folder."""
+        """Return the new path, or `None` if the path is not in the source folder."""
         patterns = self.source.split("/") if self.source else []
         segments = path.split("/")
         depth = len(patterns)
@@ -45,33 +45,36 @@ class FolderMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The files of one component."""
+    """The files that belong to a component."""
 
     name: str
     files: tuple[str, ...]
-    """Patterns of destinations."""
+    """Patterns of destination paths."""
 
 
 class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The packages or files of an artifact. A rule without either matches what no other rule matches."""
+    """The packages or files that belong to an artifact.
+
+    A rule with neither matches everything that no other rule matches.
+    """
 
     name: str
     packages: tuple[str, ...] = ()
     """Shell patterns of package names, for sources that consist of packages."""
     files: tuple[str, ...] = ()
-    """Patterns of destinations, for sources that don't."""
+    """Patterns of destination paths, for sources that don't consist of packages."""
     place: tuple[FolderMove, ...] = ()
-    """Tried before the places of the table."""
+    """Moves that are tried before the moves of the table."""
     component: tuple[ComponentRule, ...] = ()
-    """Tried before the components of the table."""
+    """Component rules that are tried before the component rules of the table."""
     system: bool = False
-    """Whether these are libraries of the operating system, which are imported only on request."""
+    """Whether the packages contain operating system libraries, which are imported only on request."""
     only: tuple[str, ...] = ()
-    """Patterns of destinations, if other files in the packages are left out."""
+    """Patterns of destination paths, if other files in the packages are left out."""
 
 
 class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files that are left out, and why."""
+    """Files that are left out, and the reason."""
 
     files: tuple[str, ...]
     """Patterns of source paths."""
@@ -80,20 +83,20 @@ class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text edit that makes files work in their new location."""
+    """An edit that makes text files work in their new location."""
 
     files: tuple[str, ...]
-    """Patterns of destinations."""
+    """Patterns of destination paths."""
     find: str
-    """A regular expression; ``^`` and ``$`` match at line boundaries."""
+    """A regular expression in which ``^`` and ``$`` match at line boundaries."""
     replace: str
     reason: str
     sources: tuple[str, ...] = ("**",)
     """Patterns of source paths that the file must also match."""
     when: str = ""
-    """A regular expression. A file that matches it needs the edit; it is an error if the edit doesn't match.
+    """A regular expression for files that need the edit. If such a file doesn't match ``find``, that is an error.
 
-    Without it, the edit is made wherever it matches.
+    If ``when`` is empty, the edit is optional.
     """
 
 
@@ -102,44 +105,44 @@ class AddedLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     path: str
     to: str
-    """The target relative to the folder of ``path``.
+    """The target, relative to the folder of ``path``.
 
-    Each segment is a shell pattern; the last match by name is used.
+    Each segment is a shell pattern. If several names match, the last one in sorted order is used.
     """
     artifact: str
 
 
 class AddedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A small text file that is added if the file that it is for was imported."""
+    """A small text file that is added if another file was imported."""
 
     path: str
     text: str
     beside: str
-    """The destination that must exist."""
+    """The destination path of the other file."""
     artifact: str
     reason: str
 
 
 class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All rules of an importer. In each list, the first match wins."""
+    """All rules of an importer. In each list, the first match is used."""
 
     artifact: tuple[ArtifactRule, ...]
     place: tuple[FolderMove, ...]
     component: tuple[ComponentRule, ...]
     base_libraries: tuple[str, ...]
-    """The SONAMEs that every machine has: those of glibc, libstdc++, and libgcc."""
+    """The SONAMEs of the libraries that every machine has: those of glibc, libstdc++, and libgcc."""
     base_packages: tuple[str, ...] = ()
-    """Shell patterns of the packages with these libraries."""
+    """Shell patterns of the packages that contain these libraries."""
     maintainers: tuple[str, ...] = ()
-    """Shell patterns. Packages of these maintainers belong to ROCm even if no entry names them."""
+    """Shell patterns of maintainers whose packages belong to ROCm, even if no rule names the packages."""
     contents: str = ""
-    """A built-in table, whose rules for files apply to packages that no entry names."""
+    """The name of a built-in table. Its rules for files apply to packages that no rule names."""
     catch_all: str = ""
-    """The artifact for files that match no rule. Without it, such files are errors."""
+    """The artifact for files that match no rule. If it is empty, such files are errors."""
     catch_libraries: str = ""
-    """The artifact for shared libraries that match no rule, if it is a different one."""
+    """The artifact for shared libraries that match no rule, if it differs from the artifact for other files."""
     version_from: tuple[str, ...] = ()
-    """Shell patterns of packages, or patterns of files, whose version is the SDK's version. The first match wins."""
+    """Patterns of packages or files that have the SDK's version. The first match is used."""
     common: tuple[str, ...] = ()
     """Patterns of files that other software also installs. A prefix with only such files is not a ROCm prefix."""
     skip: tuple[Skip, ...] = ()
@@ -149,13 +152,13 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _BAD_EXPRESSION = (re.error, IndexError, OverflowError, RecursionError)
-"""The exceptions of ``re``, including those for unknown groups, huge repetitions, and deep nesting."""
+"""The exceptions that ``re`` raises, including those for unknown groups, huge repetitions, and deep nesting."""
 
 
 def load_import_table(source: Path | str) -> ImportTable:
     """Read a table from a file, or the built-in table with that name.
 
-    Raises `InputError` if it can't be read, is malformed, or contains an invalid regular expression, and
+    Raises `InputError` if the table can't be read, is malformed, or contains an invalid regular expression. Raises
     `ProblemsError` for invalid artifact names and for paths outside the prefix.
     """
     try:
@@ -206,7 +209,7 @@ def _check_expressions(table: ImportTable) -> None:
 
 
 class TextEdit:
-    """One edit of the table, and where it was made."""
+    """An edit of the table, with a count of its replacements."""
 
     def __init__(self, rule: EditRule) -> None:
         self.rule = rule
@@ -220,7 +223,7 @@ class TextEdit:
         self._when = re.compile(rule.when, re.MULTILINE) if rule.when else None
 
     def applies_to(self, destination: str, source: str) -> bool:
-        """Return whether the edit is for this file."""
+        """Return whether the edit applies to this file."""
         return self._files.matches(destination) and self._sources.matches(source)
 
     def make(self, text: str, source: str) -> str:
@@ -233,19 +236,19 @@ class TextEdit:
 
     @property
     def problem(self) -> InputError | None:
-        """The error if a file needs the edit but the edit doesn't match it, or `None`."""
+        """An error if files need the edit but the edit doesn't match them, or `None`."""
         if not self.missed:
             return None
         return InputError(
             f"the edit {self.rule.find!r}",
-            f"does not match {', '.join(self.missed)}, which contains {self.rule.when!r}",
-            expected=f"a match, because: {self.rule.reason}",
+            f"does not match {', '.join(self.missed)}, although there is a match for {self.rule.when!r}",
+            expected=f"a match (the reason for the edit: {self.rule.reason})",
             remedy="Check the file and adapt the table (--table).",
         )
 
 
 def edited_bytes(data: bytes, edits: Iterable[TextEdit], source: str) -> bytes:
-    """Return a file after these edits in order. Bytes that are not UTF-8 stay unchanged."""
+    """Return the content of a file after these edits. Bytes that are not valid UTF-8 stay unchanged."""
     text = data.decode("utf-8", "surrogateescape")
     for edit in edits:
         text = edit.make(text, source)
@@ -253,13 +256,16 @@ def edited_bytes(data: bytes, edits: Iterable[TextEdit], source: str) -> bytes:
 
 
 _KPACK = re.compile(r"\.kpack/([^/]+)\.kpack")
-"""Device code that was split from its libraries. TheRock's build system names the file after its artifact."""
+"""The path of device code that was split from its libraries.
+
+TheRock's build system names the file after its artifact.
+"""
 _WITH_CODE = ("lib", "run", "test")
-"""The components with programs and libraries."""
+"""The components that contain programs and libraries."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where something came from, for messages and rules."""
+    """The source of a file or link, for messages and rules."""
 
     path: str
     """The path relative to the root of the source."""
@@ -273,7 +279,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """Where a file goes."""
+    """The artifact, component, and path that a file goes to."""
 
     artifact: str
     component: str
@@ -289,9 +295,9 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 def for_target(destination: Destination, target: str) -> Destination:
-    """Return the destination of a file for one target.
+    """Return the destination of a file for a single target.
 
-    Generic files and files for developers keep their destination.
+    A destination that already has a target, or that is for developers, stays unchanged.
     """
     if target == GENERIC or destination.target != GENERIC or destination.component not in _WITH_CODE:
         return destination
@@ -299,7 +305,7 @@ def for_target(destination: Destination, target: str) -> Destination:
 
 
 class _Components:
-    """Component rules, tried in order. Files that match no rule belong to ``run``, as in TheRock."""
+    """Component rules, which are tried in order. Files that match no rule belong to ``run``, as in TheRock."""
 
     def __init__(self, rules: Iterable[ComponentRule]) -> None:
         self._rules = [(rule.name, PathPatterns(rule.files)) for rule in rules]
@@ -320,7 +326,7 @@ class _Artifact:
         return self._files is not None and self._files.matches(destination)
 
     def wants(self, path: str) -> bool:
-        """Return whether the artifact includes this path of its packages."""
+        """Return whether the artifact includes the file with this path in its packages."""
         if not self.rule.only:
             return True
         destination = _move(self._places, path)
@@ -335,7 +341,7 @@ class _Artifact:
 
 
 class ImportRules:
-    """A table prepared for lookups."""
+    """A table that is prepared for lookups."""
 
     def __init__(self, table: ImportTable) -> None:
         self.table = table
@@ -363,19 +369,20 @@ class ImportRules:
         self._taken_for_system.add(package)
 
     def skip_reason(self, path: str, package: str) -> str | None:
-        """Return why a source path is left out, or `None` if it isn't."""
+        """Return the reason why a source path is left out, or `None` if it isn't."""
         for skip, files in self._skips:
             if _is_one_of(package, skip.packages) and files.matches(path):
                 return skip.reason
         artifact = self._of_package(package)
         if artifact and not artifact.wants(path):
-            return f"not among the files of its packages that {artifact.rule.name} includes"
+            return f"the artifact {artifact.rule.name} doesn't include this file of its packages"
         return None
 
     def place(self, path: str, package: str) -> Destination | None:
-        """Return where a source path goes, or `None` if no rule matches.
+        """Return the destination of a source path, or `None` if no rule matches.
 
-        In a package, the rule of the package decides. Without such a rule, the path decides, as in a prefix.
+        For a file in a package, the package's rule determines the destination. Without such a rule, the path does, as
+        in a prefix.
         """
         if artifact := self._of_package(package):
             return artifact.place(path)
@@ -392,12 +399,12 @@ class ImportRules:
         return next((one for one in self._artifacts if package and _is_one_of(package, one.rule.packages)), None)
 
     def tells(self, path: str) -> bool:
-        """Return whether a file at this source path exists only in ROCm and not in other software."""
+        """Return whether only ROCm has a file at this source path, and no other software."""
         is_common = self._common is not None and self._common.matches(path)
         return not is_common and self.place(path, "") is not None
 
     def place_archive(self, path: str, archive: OwnedArchive) -> Destination | None:
-        """Return where an archive goes that a library's marker points to: to the library's artifact."""
+        """Return the destination of an archive that a library's marker points to. It goes to the library's artifact."""
         library = self.place(archive.library, "") or self.place_rest(archive.library)
         destination = _move(self.table.place, path)
         if library is None or destination is None:
@@ -405,7 +412,10 @@ class ImportRules:
         return msgspec.structs.replace(library, path=destination, target=archive.target)
 
     def place_rest(self, path: str) -> Destination | None:
-        """Return where a source path goes that matches no rule: to the catch-all artifact, or `None` without one."""
+        """Return the destination of a source path that matches no rule, which is in the catch-all artifact.
+
+        Returns `None` if the table has no catch-all artifact.
+        """
         if not self.table.catch_all:
             return None
         destination = self.added(self.table.catch_all, _move(self.table.place, path) or path)
@@ -414,7 +424,7 @@ class ImportRules:
         return destination
 
     def added(self, artifact: str, destination: str) -> Destination:
-        """Return where a file goes that the importer itself adds to an artifact."""
+        """Return the destination of a file that the importer itself adds to an artifact."""
         known = next((a for a in self._artifacts if a.rule.name == artifact), None)
         if known:
             return known.at(destination)
@@ -422,7 +432,7 @@ class ImportRules:
 
 
 def _place_kpack(path: str) -> Destination | None:
-    """Return where a device code archive goes that is named after the artifact of a single GPU."""
+    """Return the destination of a device code archive that is named after the artifact of a single GPU."""
     match = _KPACK.fullmatch(path)
     if not match:
         return None
@@ -446,17 +456,17 @@ _SUFFIX = ".kpack"
 
 
 class OwnedArchive(NamedTuple):
-    """The library that an archive belongs to, by its path below the prefix, and the target of the archive's code."""
+    """The path below the prefix of the library that an archive belongs to, and the target of the archive's code."""
 
     library: str
     target: str
-    """`GENERIC` for an archive for several targets."""
+    """The target, or `GENERIC` if the archive is for several targets."""
 
 
 def find_owned_archives(files: Mapping[str, Path]) -> dict[str, OwnedArchive]:
-    """Return the archives among ``files`` that library markers point to; paths are relative to the prefix.
+    """Return the archives in ``files`` that library markers point to. Paths are relative to the prefix.
 
-    If several libraries share an archive, the first by path counts. Damaged files are skipped.
+    If several libraries share an archive, the first library by path is used. Damaged files are skipped.
     """
     archives = [path for path in sorted(files) if path.endswith(_SUFFIX)]
     places = list(_iter_places(files)) if archives else []
@@ -466,7 +476,7 @@ def find_owned_archives(files: Mapping[str, Path]) -> dict[str, OwnedArchive]:
 
 
 def _iter_places(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Yield each split library, with each path below the prefix in its markers."""
+    """Yield each split library with each archive path in its markers. Paths are relative to the prefix."""
     for path, file in sorted(files.items()):
         with suppress(InputError), FileRange.whole(file).view() as data:
             library = find_split_library(data, name=path)

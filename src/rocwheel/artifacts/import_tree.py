@@ -1,4 +1,4 @@
-"""Writes imported files and symlinks into artifact folders, each with a manifest."""
+"""Writes imported files and symlinks to artifact folders, and adds a manifest to each folder."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _ELSEWHERE = "/"
-"""Stands for any path outside the sources, whose paths are relative."""
+"""Stands for any path outside the sources. Paths inside the sources are relative."""
 
 
 class SymlinkError(InputError):
-    """A symlink that leaves its source or loops."""
+    """A symlink leaves its source or loops."""
 
 
 class _Link(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class _Link(msgspec.Struct, frozen=True):
 
 
 class LinkTree:
-    """The paths of the sources and their destinations."""
+    """The paths in the sources, with their destinations."""
 
     def __init__(self) -> None:
         self._links: dict[str, _Link] = {}
@@ -54,30 +54,30 @@ class LinkTree:
         self._placed[source] = destination
 
     def add_link(self, origin: Origin, destination: Destination, raw: str, *, is_outside: bool = False) -> None:
-        """Record a symlink. An absolute one starts at the root of the source, or dangles if it ``is_outside``.
+        """Record a symlink. An absolute target starts at the root of the source, or dangles if it ``is_outside``.
 
-        Raises `SymlinkError` if another prefix has a link with another target at that path.
+        Raises `SymlinkError` if another prefix has a link with a different target at that path.
         """
         known = self._links.get(origin.path)
         if known and not origin.package and (known.raw, known.is_outside) != (raw, is_outside):
             found = f"is a symlink to {raw!r}, but {known.origin.source} has a symlink to {known.raw!r}"
-            raise SymlinkError(str(origin), found, remedy="Exclude one of them.")
+            raise SymlinkError(str(origin), found, remedy="Exclude one of the symlinks.")
         self._links[origin.path] = _Link(origin, destination, raw, is_outside)
 
     def leave_out(self, source: str) -> None:
-        """Record that a file of the source is not imported."""
+        """Record that a file in the source is not imported."""
         self._left_out.add(source)
 
     def placed(self, source: str) -> Destination | None:
-        """Return where a file went, or `None` if it was not imported."""
+        """Return the destination of a file, or `None` if it was not imported."""
         return self._placed.get(source)
 
     def resolve(self, problems: list[RocwheelError]) -> tuple[list[tuple[Destination, Origin, str]], list[str]]:
         """Return the links at their destinations with their new targets, and the source paths of dangling links.
 
-        The target of a dangling link is not among the sources. A link whose target moves to the link's own path
-        disappears, because the two names became one. A link to something that is left out also disappears. Adds links
-        that leave the source or loop to ``problems``.
+        The target of a dangling link is not in the sources. If a link's target moves to the link's own path, the link
+        disappears, because the two names became one. A link to a path that is left out also disappears. Errors about
+        links that leave the source or loop are added to ``problems``.
         """
         folders = {folder for path in (*self._placed, *self._links) for folder in ancestors(path)}
         moved, dangling = [], []
@@ -106,7 +106,10 @@ class LinkTree:
         return None
 
     def _new_folder(self, folder: str) -> str | None:
-        """Return where a folder went, by its first file that kept its path relative to the folder, or `None`."""
+        """Return the new path of a folder, or `None`.
+
+        The path is derived from the first file that keeps its path relative to the folder.
+        """
         for source, destination in self._placed.items():
             rest = source.removeprefix(folder)
             if rest != source and rest.startswith("/") and destination.path.endswith(rest):
@@ -114,7 +117,7 @@ class LinkTree:
         return None
 
     def _follow_to_end(self, source: str) -> str:
-        """Return the direct target of a link. Follows further links only to check that they end."""
+        """Return the direct target of a link. Further links are followed only to check that they end."""
         first = self._step(source)
         target = first
         for _ in range(MAX_LINKS):
@@ -143,30 +146,30 @@ class LinkTree:
 
     def _endless(self, source: str) -> SymlinkError:
         origin = str(self._links[source].origin)
-        return SymlinkError(origin, "is a symlink that loops", remedy="Repair the source.")
+        return SymlinkError(origin, "is a symlink that loops", remedy="Fix the symlink in the source.")
 
     def _leaving(self, source: str) -> SymlinkError:
         link = self._links[source]
-        found = f"is a symlink that leaves the tree through {link.raw!r}"
-        return SymlinkError(str(link.origin), found, expected="links to what is in the same source")
+        found = f"is a symlink that leads out of the tree through {link.raw!r}"
+        return SymlinkError(str(link.origin), found, expected="a link to a path in the same source")
 
 
 _CHUNK = 1 << 20
 _LARGEST_TEXT = 16 << 20
-"""The size limit in bytes. The files that tables edit have at most some hundred thousand."""
+"""The size limit in bytes. Files that tables edit have a few hundred thousand bytes at most."""
 _OVERLAY = "base/aux-overlay/stage"
-"""TheRock's stage folder for files that the build of the SDK itself adds."""
+"""The stage folder that TheRock uses for files from the build of the SDK itself."""
 
 
 class Readable(Protocol):
-    """Bytes that can be read forward."""
+    """A source of bytes that can be read forward."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, or no bytes at the end."""
 
 
 class ImportConflictError(InputError):
-    """Two sources have different content for one path of the prefix."""
+    """Two sources have different content for the same path in the prefix."""
 
 
 class ImportTree:
@@ -183,9 +186,9 @@ class ImportTree:
         self._rules = rules
 
     def add_file(self, destination: Destination, origin: Origin, content: Readable, mode: int) -> None:
-        """Write a file with the table's edits.
+        """Write a file, with the table's edits applied.
 
-        Raises `ImportConflictError` if other content is already at that path; the same bytes are accepted. Raises
+        Raises `ImportConflictError` if the path already has different content. The same bytes are accepted. Raises
         `InputError` if a file with edits is too large for a text file.
         """
         path = self._writable(destination, origin)
@@ -204,14 +207,14 @@ class ImportTree:
             self._record(destination, origin, self.files)
 
     def add_copy(self, destination: Destination, origin: Origin, original: Destination | None, mode: int) -> None:
-        """Write a copy of a file that is already written. Raises `InputError` if ``original`` is `None`."""
+        """Write a copy of a file that was already written. Raises `InputError` if ``original`` is `None`."""
         if original is None:
             raise InputError(str(origin), "is a hard link to a file that is not imported")
         with self.path_of(original).open("rb") as content:
             self.add_file(destination, origin, content, mode)
 
     def add_link(self, destination: Destination, origin: Origin, text: str) -> None:
-        """Write a symlink. Raises `ImportConflictError` if something else is at its path."""
+        """Write a symlink. Raises `ImportConflictError` if its path is already taken by something else."""
         path = self._writable(destination, origin)
         if destination.path in self.links and str(self.path_of(self.links[destination.path]).readlink()) == text:
             return
@@ -221,7 +224,7 @@ class ImportTree:
         self._record(destination, origin, self.links)
 
     def add_declared(self) -> None:
-        """Write the table's links and files whose paths are free and whose prerequisites were imported."""
+        """Write the table's links and files if their paths are free and the files that they depend on were imported."""
         for link in self._rules.table.link:
             if (target := self._target(link)) and self._is_free(link.path):
                 destination = self._rules.added(link.artifact, link.path)
@@ -233,7 +236,7 @@ class ImportTree:
                 self.add_file(destination, Origin(file.path, "the table"), io.BytesIO(file.text.encode()), 0o644)
 
     def _target(self, link: AddedLink) -> str | None:
-        """Return the target of a link in the table, or `None` if it was not imported."""
+        """Return the target of a link in the table, or `None` if the target was not imported."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link.to))
         if not any(character in target for character in "*?["):
             return target if target in self._folders or target in self._origins else None
@@ -246,8 +249,8 @@ class ImportTree:
     def write_manifests(self, version: str, packages: Mapping[str, SourcePackage]) -> None:
         """Write ``therock_manifest.json``, ``dist_info.json``, and the manifest of every artifact.
 
-        ``packages`` are the source packages by name; those with imported files are recorded. If a source contains the
-        JSON files itself, they only move to the artifact where TheRock keeps them.
+        ``packages`` are the source packages, keyed by name. Packages with imported files are recorded. If a source
+        already contains the JSON files, they are only moved to the artifact in which TheRock keeps them.
         """
         is_split = any(file.target != GENERIC for file in self.files.values())
         flags = {"KPACK_SPLIT_ARTIFACTS": True} if is_split else {}
@@ -264,7 +267,7 @@ class ImportTree:
             (self.root / folder / MANIFEST_NAME).write_bytes(format_stages(tuple(sorted(stages))))
 
     def path_of(self, destination: Destination) -> Path:
-        """Return the path on disk of a destination."""
+        """Return the path of a destination on disk."""
         folder, stage = _place_of(destination)
         return self.root / folder / stage / destination.path
 
@@ -284,7 +287,7 @@ class ImportTree:
         for folder in ancestors(destination.path):
             if folder in self._origins:
                 raise ImportConflictError(
-                    str(origin), f"goes below {folder!r}, which is not a folder: it is from {self._origins[folder]}"
+                    str(origin), f"goes below {folder!r}, which is not a folder, but the file {self._origins[folder]}"
                 )
         path = self.path_of(destination)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -300,8 +303,8 @@ class ImportTree:
     def _conflict(self, destination: Destination, origin: Origin) -> ImportConflictError:
         return ImportConflictError(
             str(origin),
-            f"goes to {destination.path!r}, but {self._origins[destination.path]} has other content for that path",
-            remedy="Exclude one of them.",
+            f"goes to {destination.path!r}, but {self._origins[destination.path]} has different content for that path",
+            remedy="Exclude one of the files.",
         )
 
     def _record(self, destination: Destination, origin: Origin, kind: dict[str, Destination]) -> None:
@@ -322,6 +325,6 @@ def _read_text(content: Readable, origin: Origin) -> bytes:
     data = content.read(_LARGEST_TEXT + 1)
     if len(data) > _LARGEST_TEXT:
         found = f"has more than {_LARGEST_TEXT >> 20} MiB, but the table edits its text"
-        remedy = "Check the file, and remove its edits from the table (--table)."
+        remedy = "Check the file, or remove the file's edits from the table (--table)."
         raise InputError(str(origin), found, expected="a smaller file, such as a script or CMake file", remedy=remedy)
     return data

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 HEAD = 256
-"""The number of bytes of a file that Linux examines."""
+"""The number of bytes that Linux examines at the start of a file."""
 _LINE = re.compile(rb"#![ \t]*([^\n]+)")
 _SPLIT = re.compile(r"-[iv]*S|--split-string=")
-"""The option of ``env`` with the command in the same word. Other options come before it."""
+"""The option of ``env`` that contains the command in the same word. Other options may precede it."""
 
 
 def script_interpreter(head: bytes) -> str | None:
-    """Return a script's interpreter path, or the name that ``env`` looks up, or `None` for other files.
+    """Return the path of a script's interpreter, or the name that ``env`` looks up, or `None` for other files.
 
-    ``head`` are the first `HEAD` bytes of the file.
+    ``head`` is the first `HEAD` bytes of the file.
     """
     line = _LINE.match(head[:HEAD])
     words = line[1].decode("utf-8", "replace").split() if line else []
@@ -51,23 +51,23 @@ def script_interpreter(head: bytes) -> str | None:
 
 
 def _looked_for(words: list[str]) -> str | None:
-    """Return the program in the arguments of ``env``, after its options and variables."""
+    """Return the program from the arguments of ``env``, which follows the options and variables."""
     given = (_SPLIT.sub("", word, count=1) if _SPLIT.match(word) else word for word in words)
     return next((word for word in given if word and not word.startswith("-") and "=" not in word), None)
 
 
 _CHECK = re.compile(rb'(?i)_import_check_files_for_\S{1,250}((?:\s+"\$\{_IMPORT_PREFIX\}/[^"]+")+)')
-"""The output of ``install(EXPORT)``, which was uppercase before CMake 3.25."""
+"""A check in the output of ``install(EXPORT)``, which was uppercase before CMake 3.25."""
 _FILE = re.compile(rb'"\$\{_IMPORT_PREFIX\}/([^"]+)"')
 _PLACE = re.compile(r"(?:(.+)/)?(?:lib|lib64|share)/cmake/.+\.cmake")
-"""The path of such a file below its prefix."""
+"""The path of a file in a CMake package, relative to its prefix."""
 
 
 def cmake_checked_files(path: str, text: bytes) -> list[str]:
-    """Return the files that a CMake file of imported targets checks for, in order.
+    """Return the files whose existence a CMake file with imported targets checks, in order.
 
-    The paths are in the tree in which the CMake file is at ``path``. Returns nothing if that is not a place for CMake
-    packages.
+    The paths are in the tree that contains the CMake file at ``path``. Returns an empty list if ``path`` is not a path
+    for CMake packages.
     """
     place = _PLACE.fullmatch(path)
     if place is None:
@@ -77,55 +77,55 @@ def cmake_checked_files(path: str, text: bytes) -> list[str]:
 
 
 class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
-    """An artifact that was written."""
+    """A written artifact."""
 
     name: str
     files: int
     links: int
     size: int
-    """The total size of its files in bytes."""
+    """The total size of the artifact's files in bytes."""
 
 
 class MachineNeed(msgspec.Struct, frozen=True, order=True):
-    """A requirement of the machine."""
+    """Something that the machine must have."""
 
     name: str
-    """The SONAME of a library, a program, or a package."""
+    """The SONAME of a library, or the name of a program or package."""
     needed_by: tuple[str, ...]
-    """Paths in the prefix, or packages."""
+    """The paths in the prefix, or the packages, that need it."""
 
 
 class IncompletePackage(msgspec.Struct, frozen=True, order=True):
     """A file of a CMake package that checks for files that were not imported."""
 
     path: str
-    """The path in the prefix."""
+    """The path of the CMake file in the prefix."""
     missing: tuple[str, ...]
-    """The missing files in the prefix."""
+    """The paths of the missing files in the prefix."""
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """The results of an import."""
 
     version: str
-    """The SDK version; empty if no source states it."""
+    """The SDK version; empty if no source contains it."""
     artifacts: tuple[ImportedArtifact, ...]
     skipped: dict[str, int]
-    """The number of files that were left out, by reason."""
+    """The number of files that were left out, keyed by the reason."""
     unmatched: tuple[str, ...]
-    """Source paths that matched no rule; they are in the catch-all artifact."""
+    """Source paths that match no rule. They are in the catch-all artifact."""
     left_out: tuple[str, ...]
     """Packages of system libraries that were not requested."""
     dangling: tuple[str, ...]
-    """Source paths of symlinks that were dropped because their targets are not among the sources."""
+    """Source paths of symlinks that were dropped because their targets are not in the sources."""
     unknown: tuple[str, ...] = ()
-    """Packages that the table doesn't name. Their files are placed by their paths."""
+    """Packages that the table doesn't list. The paths of their files determine the artifacts."""
     unneeded: tuple[str, ...] = ()
-    """Packages that don't belong to ROCm and have no library that it needs."""
+    """Packages that are not part of ROCm and have no library that ROCm needs."""
     packages: tuple[MachineNeed, ...] = ()
     """Dependencies of the imported packages that were not imported, with the packages that need them."""
     edits: dict[str, int]
-    """How often each edit was made, by its reason."""
+    """The number of times that each edit was applied, keyed by the edit's reason."""
     libraries: tuple[MachineNeed, ...]
     """Shared libraries that the machine must have."""
     programs: tuple[MachineNeed, ...]
@@ -144,7 +144,7 @@ class Description(TypedDict):
 
 
 class LibraryNeeds:
-    """The shared libraries that the files of a tree need. Files may be added between queries."""
+    """Finds the shared libraries that the files of a tree need. Files may be added between queries."""
 
     def __init__(self, tree: ImportTree, base_libraries: Iterable[str]) -> None:
         self._tree = tree
@@ -153,7 +153,7 @@ class LibraryNeeds:
         self._sonames: set[str] = set()
 
     def missing(self) -> tuple[MachineNeed, ...]:
-        """Return the libraries that the files need and that are neither among them nor on every machine."""
+        """Return the libraries that the files need, except those in the tree and those that every machine has."""
         for path in self._tree.files.keys() - self._needed.keys():
             self._needed[path] = ()
             with FileRange.whole(self._tree.path_of(self._tree.files[path])).view() as data:
@@ -165,7 +165,7 @@ class LibraryNeeds:
 
 
 def describe_files(tree: ImportTree, needs: LibraryNeeds) -> Description:
-    """Examine every written file: its size, libraries, interpreter, and required files."""
+    """Examine every written file, and return the sizes, libraries, interpreters, and required files."""
     sizes: Counter[str] = Counter()
     programs: defaultdict[str, list[str]] = defaultdict(list)
     incomplete: list[IncompletePackage] = []
@@ -190,7 +190,7 @@ def describe_files(tree: ImportTree, needs: LibraryNeeds) -> Description:
 def system_requirements(
     needed: dict[str, tuple[str, ...]], provided: Iterable[str], base_libraries: Iterable[str]
 ) -> tuple[MachineNeed, ...]:
-    """Return the needed libraries that are neither provided nor on every machine."""
+    """Return the needed libraries that are not provided and that not every machine has."""
     known = {*provided, *base_libraries}
     missing: defaultdict[str, list[str]] = defaultdict(list)
     for path, libraries in sorted(needed.items()):
@@ -201,7 +201,7 @@ def system_requirements(
 
 
 def _elf_facts(data: Data, path: str) -> tuple[tuple[str, ...], str]:
-    """Return a file's needed libraries and its SONAME; both empty for code objects."""
+    """Return a file's needed libraries and its SONAME. Both are empty for code objects."""
     elf = read_elf(data, name=path)
     return ((), "") if elf.kind is ElfKind.CODE_OBJECT else (elf.needed, elf.soname or "")
 
@@ -214,41 +214,41 @@ def _artifacts(tree: ImportTree, sizes: Counter[str]) -> tuple[ImportedArtifact,
 
 
 class SourceMember(msgspec.Struct, frozen=True):
-    """A file, link, or folder of a source."""
+    """A file, link, or folder in a source."""
 
     origin: Origin
     kind: FileKind
     mode: int = 0o644
     link: str = ""
-    """The raw target of a symlink. An absolute one starts at the root of the source."""
+    """The raw target of a symlink. An absolute target starts at the root of the source."""
     is_outside: bool = False
     """Whether an absolute symlink leads out of the source."""
     same_as: str = ""
-    """The source path of the file that this one is a hard link to, if it has no content of its own."""
+    """For a hard link without its own content, the source path of the file with the content."""
     content: Readable | None = None
 
 
 class Importer:
-    """Accepts the members of sources one by one, then writes the links and the report."""
+    """Accepts the members of sources one by one, then writes the links and creates the report."""
 
     def __init__(self, table: ImportTable, root: Path, *, strict: bool = False) -> None:
         self.rules = ImportRules(table)
         self.version = ""
-        """The SDK version; set by the caller."""
+        """The SDK version, which the caller sets."""
         self.left_out: list[str] = []
         """Packages of system libraries that were not requested."""
         self.unknown: list[str] = []
-        """Packages that the table doesn't name."""
+        """Packages that the table doesn't list."""
         self.unneeded: list[str] = []
-        """Packages that don't belong to ROCm and have no library that it needs."""
+        """Packages that are not part of ROCm and have no library that ROCm needs."""
         self.packages: tuple[MachineNeed, ...] = ()
-        """The dependencies of the imported packages."""
+        """The dependencies of the imported packages that were not imported."""
         self.sources: dict[str, SourcePackage] = {}
-        """The packages that files come from, by name; set by the caller."""
+        """The packages that files come from, keyed by name. The caller sets them."""
         self.archives: dict[str, OwnedArchive] = {}
-        """Device code archives that library markers point to, by source path; set by the caller."""
+        """Device code archives that library markers point to, keyed by source path. The caller sets them."""
         self.kernels: dict[str, str] = {}
-        """Kernel files for a single GPU target each, by source path; set by the caller."""
+        """The GPU target of each kernel file for a single target, keyed by source path. The caller sets them."""
         self._tree = ImportTree(root, self.rules)
         self._needs = LibraryNeeds(self._tree, table.base_libraries)
         self._links = LinkTree()
@@ -259,7 +259,7 @@ class Importer:
         self._problems: list[RocwheelError] = []
 
     def add(self, member: SourceMember) -> None:
-        """Add a member. `finish` reports its problems together with all others."""
+        """Add a member. `finish` reports problems with it together with all other problems."""
         if member.kind is FileKind.DIRECTORY:
             return
         destination = self._place(member.origin)
@@ -275,15 +275,18 @@ class Importer:
             self._add_file(member, destination)
 
     def refuse(self, problem: RocwheelError) -> None:
-        """Let `finish` report a problem of a whole source."""
+        """Record a problem with a whole source, which `finish` reports."""
         self._problems.append(problem)
 
     def missing_libraries(self) -> set[str]:
-        """Return the shared libraries that the files added so far need and that are not among them."""
+        """Return the shared libraries that the files need, except those that were added so far."""
         return {need.name for need in self._needs.missing()}
 
     def finish(self, sources: str) -> ImportReport:
-        """Write the links and the manifests, and return the report; messages name the ``sources`` so."""
+        """Write the links and the manifests, and return the report.
+
+        ``sources`` is the name of the sources in messages.
+        """
         dangling = self._add_links()
         self._require_sound(sources)
         self._tree.add_declared()
@@ -302,11 +305,11 @@ class Importer:
         )
 
     def _require_sound(self, sources: str) -> None:
-        """Raise all problems of the sources, including that they contain no file of ROCm."""
+        """Raise all problems with the sources. One of them is that no file is from ROCm."""
         self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
         if not self._problems and not (self._tree.files and self._is_any_matched):
-            unmatched = f"no rule of the table matches its {count(len(self._unmatched), 'file')}"
-            found = f"contains no file of ROCm: {unmatched if self._unmatched else 'no file belongs to an artifact'}"
+            unmatched = f"no rule of the table matches any of its {count(len(self._unmatched), 'file')}"
+            found = f"contains no ROCm files: {unmatched if self._unmatched else 'no file belongs to an artifact'}"
             self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
         if self._problems:
             subject = "the import"
@@ -326,8 +329,8 @@ class Importer:
         self._unmatched.append(origin.path)
         destination = None if self._strict else self.rules.place_rest(origin.path)
         if destination is None:
-            remedy = "Add a rule, or exclude it with [[skip]]."
-            self._problems.append(InputError(str(origin), "matches no rule of the table", remedy=remedy))
+            remedy = "Add a rule for the file, or exclude the file with [[skip]]."
+            self._problems.append(InputError(str(origin), "does not match any rule of the table", remedy=remedy))
         return destination
 
     def _add_file(self, member: SourceMember, destination: Destination) -> None:
@@ -348,7 +351,7 @@ class Importer:
 
     @contextmanager
     def _collecting(self) -> Iterator[None]:
-        """Keep a conflict for `finish`, because more may follow."""
+        """Record a conflict for `finish`, because more conflicts may follow."""
         try:
             yield
         except (ImportConflictError, SymlinkError) as e:
@@ -357,10 +360,10 @@ class Importer:
 
 @contextmanager
 def importing(table: ImportTable, dest: Path, *sources: Path, strict: bool = False) -> Iterator[Importer]:
-    """Yield an importer. Its artifacts appear as ``dest`` if the block succeeds; otherwise they are removed.
+    """Yield an importer. Its artifacts appear at ``dest`` if the block succeeds; otherwise, they are removed.
 
-    ``sources`` are the files that it reads. Raises `InputError` if ``dest`` exists and is not an empty folder, and
-    `WorkError` if it can't be written.
+    ``sources`` are the files that the importer reads. Raises `InputError` if ``dest`` exists and is not an empty
+    folder, and `WorkError` if ``dest`` can't be written to.
     """
     with new_folder(dest, *sources) as root:
         yield Importer(table, root, strict=strict)

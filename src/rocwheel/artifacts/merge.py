@@ -1,4 +1,4 @@
-"""Merges the artifacts of several builds, one per GPU family, into a single set."""
+"""Merges the artifacts of several builds for different GPU families into one set."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
-    """The shard whose host files are used, and which differences or missing targets are allowed."""
+    """The shard whose host files are used, and the differences and missing targets that are allowed."""
 
     primary: str
     may_differ: tuple[str, ...] = ()
     allow_missing: bool = False
-    """Whether a shard may lack targets that it says it was built for."""
+    """Whether a shard may lack targets that it was built for according to its declaration."""
 
 
 class MergePlan(msgspec.Struct, frozen=True):
-    """The artifacts of the merged set, and what planning found."""
+    """The artifacts of the merged set, and the report from planning."""
 
     artifacts: tuple[Artifact, ...]
     report: MergeReport
@@ -61,8 +61,8 @@ def opened_merge(
     """Read the shards and plan their merge. Files can be read inside the block.
 
     Raises `ProblemsError` with every file that can't be merged: host files with differences that are not allowed,
-    different bytes for one GPU, and files with code for another GPU than their name says. Also raises whatever
-    `open_artifacts` raises.
+    different bytes for the same GPU, and files whose code is for a GPU other than the one in their name. Also raises
+    whatever `open_artifacts` raises.
     """
     folders = tuple(dict.fromkeys(directories))
     _require_shards(folders, options)
@@ -85,7 +85,10 @@ def _require_shards(folders: Sequence[Path], options: MergeOptions) -> None:
     if len({folder.resolve() for folder in folders}) < 2:
         msg = "the shards"
         raise InputError(
-            msg, "are only one folder", expected="at least two folders", remedy="Specify the folder of each build."
+            msg,
+            "are all in the same folder",
+            expected="at least two folders",
+            remedy="Specify the folder of each build.",
         )
 
 
@@ -112,7 +115,7 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
 
 
 def _united(host: HostFiles, stack: ExitStack) -> Iterator[ShardFile]:
-    """Yield the host files. Those with new content are unnamed files that last as long as ``stack``."""
+    """Yield the host files. Files with new content are unnamed files that exist as long as ``stack``."""
     for file in host.files:
         content = host.united.get(file.key)
         if content is None:
@@ -150,10 +153,10 @@ def _described(name: ArtifactName, files: Sequence[ShardFile], shards: Sequence[
 
 
 def write_merge(plan: MergePlan, dest: Path, *, hard_links: bool = False) -> MergeReport:
-    """Write the merged set as the folder ``dest``, which appears when it is complete, and return the report.
+    """Write the merged set to the folder ``dest``, which appears when it is complete, and return the report.
 
-    Raises `InputError` if ``dest`` exists and is not an empty folder or is inside a shard, and `WorkError` if it can't
-    be written.
+    Raises `InputError` if ``dest`` exists and is not an empty folder, or if it is inside a shard. Raises `WorkError` if
+    ``dest`` can't be written to.
     """
     with new_folder(dest, *map(Path, plan.report.shards)) as root:
         for artifact in plan.artifacts:

@@ -1,4 +1,4 @@
-"""Ant-style path patterns, as in artifact descriptors and recipes."""
+"""Matches paths against Ant-style patterns, as in artifact descriptors and recipes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 
 class PathPatterns:
-    """Include and exclude patterns for relative paths. Excludes win, and no include pattern means all paths.
+    """Include and exclude patterns for relative paths. Excludes take precedence.
 
-    In a pattern, ``*`` matches any characters within a segment, and ``?`` matches exactly one. A segment ``**`` matches
-    any number of segments: ``**/x`` is ``x`` at any depth, and ``x/**`` is ``x`` and everything below it. All other
-    characters are literal and case-sensitive.
+    Without include patterns, all paths match.
+
+    In a pattern, ``*`` matches any characters within a segment, and ``?`` matches exactly one character. A segment
+    ``**`` matches any number of segments: ``**/x`` is ``x`` at any depth, and ``x/**`` is ``x`` and everything below
+    it. All other characters are literal and case-sensitive.
     """
 
     def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
@@ -36,7 +38,7 @@ class PathPatterns:
 
 
 def translate_pattern(pattern: str) -> str:
-    """Return a regular expression for a full match that is equivalent to a pattern."""
+    """Return a regular expression that is equivalent to a pattern when it matches the full path."""
     parts = pattern.split("/")
     segments = [part for part, before in zip(parts, ["", *parts], strict=False) if not part == before == "**"]
     if segments == ["**"]:
@@ -64,5 +66,7 @@ def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def _problem(pattern: str) -> RocwheelError | None:
     segments = pattern.split("/")
     if any(segment in {"", ".", ".."} for segment in segments):
-        return InputError(repr(pattern), "can never match a path", expected="segments separated by single slashes")
+        return InputError(
+            repr(pattern), "can't match any path", expected="segments that are separated by single slashes"
+        )
     return None

@@ -42,7 +42,7 @@ _OTHER_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.lz4", ".zip")
 
 
 class StoredArtifact(msgspec.Struct, frozen=True, order=True):
-    """An artifact in a folder of artifacts that has not been read yet."""
+    """An artifact in a folder of artifacts, before it is read."""
 
     name: ArtifactName
     path: str
@@ -50,7 +50,7 @@ class StoredArtifact(msgspec.Struct, frozen=True, order=True):
 
     @property
     def packed_size(self) -> int:
-        """The size of an archive in bytes; 0 for a folder, or if the size can't be read."""
+        """The size of an archive in bytes. For a folder, or if the size can't be read, it is 0."""
         try:
             return Path(self.path).stat().st_size if self.is_archive else 0
         except OSError:
@@ -58,12 +58,12 @@ class StoredArtifact(msgspec.Struct, frozen=True, order=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """The contents of a folder of artifacts."""
+    """The artifacts in a folder, and the problems with other entries."""
 
     artifacts: tuple[StoredArtifact, ...]
-    """Sorted by name, without duplicates."""
+    """The artifacts, sorted by name, without duplicates."""
     problems: tuple[RocwheelError, ...]
-    """What only looks like an artifact: an invalid name, an unsupported format, or a duplicate name."""
+    """Errors about entries that only look like artifacts: invalid names, unsupported formats, and duplicate names."""
 
 
 def find_artifacts(directory: Path) -> Discovery:
@@ -75,20 +75,20 @@ def find_artifacts(directory: Path) -> Discovery:
     discovery = _sort_out(_candidates(directory), directory)
     if not discovery.artifacts and not discovery.problems:
         expected = "folders, or .tar.xz or .tar.zst archives, named {name}_{component}_{target}"
-        raise InputError(directory, "contains no artifacts", expected=expected, remedy=_advice(directory))
+        raise InputError(directory, "does not contain any artifacts", expected=expected, remedy=_advice(directory))
     return discovery
 
 
 def _advice(directory: Path) -> str:
-    """Return what the user may have meant by a folder without artifacts."""
+    """Return advice about a folder without artifacts, based on its contents."""
     if any(directory.glob("*.whl")):
-        return "It contains wheels, which are built from artifacts."
+        return "The folder contains wheels. Specify the artifacts that they were built from."
     below = find_below(directory, lambda path: looks_like_artifact(archive_stem(path) or path.name))
     return f"There are artifacts in {below}." if below else "Check the path."
 
 
 def find_artifact_archives(paths: Iterable[Path]) -> Discovery:
-    """Return the artifact archives at some paths; the problems name the paths that are not artifact archives."""
+    """Return the artifact archives at these paths, with a problem for each path that is not an artifact archive."""
     return _sort_out(paths, "archives", folders=False)
 
 
@@ -106,7 +106,7 @@ def _sort_out(paths: Iterable[Path], subject: object, *, folders: bool = True) -
 
 
 def archive_stem(path: Path) -> str | None:
-    """Return the name of an archive without its suffix, or `None` if it has none of `ARCHIVE_SUFFIXES`."""
+    """Return the name of an archive without its suffix, or `None` if it has no suffix from `ARCHIVE_SUFFIXES`."""
     return next((path.name.removesuffix(suffix) for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), None)
 
 
@@ -116,9 +116,9 @@ def _candidates(directory: Path) -> Iterator[Path]:
     except OSError as e:
         raise read_error(directory, e, expected="a folder of artifacts") from e
     found = [path for path in paths if not path.name.startswith(".") and _is_candidate(path)]
-    # A folder without artifacts is no error here: the audit asks whether any folder has some.
+    # A folder without artifacts is not an error here, because the audit checks whether any folder has artifacts.
     for path in sorted({*paths} - {*found}) if found else ():
-        logger.debug("%s does not look like an artifact: ignored", path)
+        logger.debug("ignoring %s, which does not look like an artifact", path)
     yield from found
 
 
@@ -136,7 +136,9 @@ def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
     stem = archive_stem(path) if is_archive else path.name
     if stem is None:
         remedy = (
-            "Specify the archives in it." if path.is_dir() else "Unpack it to a folder, or compress it with xz or zstd."
+            "Specify the archives in the folder."
+            if path.is_dir()
+            else "Unpack the archive to a folder, or compress it with xz or zstd."
         )
         found, expected = "is not a readable artifact archive", " or ".join(ARCHIVE_SUFFIXES)
         return InputError(path, found, expected=expected, remedy=remedy)
@@ -148,11 +150,13 @@ def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
 
 def _repeated(subject: object, artifacts: list[StoredArtifact]) -> InputError:
     names = " and ".join(Path(artifact.path).name for artifact in artifacts)
-    return InputError(str(subject), f"contains one artifact several times: {names}", remedy="Keep one of them.")
+    return InputError(
+        str(subject), f"contains the same artifact several times: {names}", remedy="Keep only one of them."
+    )
 
 
 def read_artifact_folder(folder: Path, name: ArtifactName) -> Artifact:
-    """Read the manifest of an artifact folder, and list its members in path order.
+    """Read the manifest of an artifact folder, and list the folder's members in path order.
 
     Raises `InputError` or `ProblemsError` if the manifest is missing, unreadable, or malformed, and for each member
     that can't be read, is a device, FIFO, or socket, or is unsafe (see `checked`).
@@ -163,7 +167,7 @@ def read_artifact_folder(folder: Path, name: ArtifactName) -> Artifact:
 
 
 def walk_tree(root: Path, problems: list[RocwheelError]) -> tuple[Member, ...]:
-    """Return everything below ``root`` in path order, with symlinks as members; adds faults to ``problems``."""
+    """Return all members below ``root`` in path order, with symlinks as members. Add errors to ``problems``."""
     folders = [""]
     found: list[Member] = []
     while folders:
@@ -199,7 +203,7 @@ def _member(entry: os.DirEntry[str], path: str) -> Member:
         return Member(path, FileKind.SYMLINK, PERMISSIONS, link=link)
     if stat.S_ISREG(status.st_mode):
         if not os.access(entry.path, os.R_OK):
-            raise InputError(entry.path, "can't be read", remedy="Check its permissions.")
+            raise InputError(entry.path, "can't be read", remedy="Check the permissions.")
         return Member(path, FileKind.FILE, mode, source=FileRange(entry.path, 0, status.st_size, FileStamp.of(status)))
     raise InputError(entry.path, "is a device, FIFO, or socket", expected="only files, symlinks, and folders")
 
@@ -212,12 +216,12 @@ def _read_manifest(folder: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_MANIFEST_SIZE + 1)
     except FileNotFoundError as e:
-        remedy = "If copying the artifact was interrupted, complete or remove the folder."
+        remedy = "If a copy of the artifact was interrupted, complete or remove the folder."
         raise InputError(folder, f"has no {MANIFEST_NAME}", remedy=remedy) from e
     except OSError as e:
         raise read_error(str(path), e) from e
     if len(data) > MAX_MANIFEST_SIZE:
-        raise InputError(path, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a few lines")
+        raise InputError(path, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a manifest with a few lines")
     return data
 
 
@@ -231,10 +235,10 @@ def open_artifacts(
 ) -> Iterator[tuple[Artifact, ...]]:
     """Read the artifacts in ``directory``, or only ``names``, sorted by name.
 
-    Folders are listed. Each archive is decompressed once into an unnamed temporary file that lasts for the block.
-    Raises `ProblemsError` with everything that looks like an artifact but can't be used, and with every name that
+    Folders are listed. Each archive is decompressed once into an unnamed temporary file that exists until the block
+    ends. Raises `ProblemsError` with everything that looks like an artifact but can't be used, and with every name that
     doesn't exist. Raises `InputError` if the folder can't be read, and `WorkError` if the temporary folder is full.
-    With a list ``unread``, these problems are appended to it, and all other artifacts, if any, are returned.
+    With a list ``unread``, these problems are appended to the list instead, and the other artifacts are returned.
     """
     found = find_artifacts(directory)
     if names:
@@ -245,7 +249,7 @@ def open_artifacts(
 
 @contextmanager
 def open_artifact_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
-    """Read one archive like `open_artifacts`; ``advance`` is called with the number of bytes read."""
+    """Read one archive like `open_artifacts`. ``advance`` is called with the number of bytes read."""
     with ExitStack() as stack:
         yield _read(archive, stack, advance)
 
@@ -253,7 +257,7 @@ def open_artifact_archive(archive: StoredArtifact, *, advance: Callable[[int], N
 def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discovery:
     artifacts = tuple(artifact for artifact in found.artifacts if str(artifact.name) in names)
     missing = sorted(set(names) - {str(artifact.name) for artifact in artifacts})
-    absent = [InputError(directory, f"contains no artifact {name}") for name in missing]
+    absent = [InputError(directory, f"does not contain an artifact {name}") for name in missing]
     return Discovery(artifacts, (*found.problems, *absent))
 
 
@@ -285,8 +289,9 @@ def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], Non
 def unite_artifacts(subject: str, folders: Iterable[tuple[Artifact, ...]]) -> tuple[Artifact, ...]:
     """Return the artifacts of several folders, sorted by name.
 
-    An artifact in several folders is taken from the first. Raises `InputError` with both locations if the copies differ
-    in their stage folders, file bytes, or executable bits, or `ProblemsError` about ``subject`` for several.
+    If several folders contain an artifact, the first folder is used. Raises `InputError` with both locations if the
+    copies differ in their stage folders, file bytes, or executable bits, or `ProblemsError` about ``subject`` for
+    several errors.
     """
     by_name: dict[str, list[Artifact]] = {}
     for artifact in (artifact for artifacts in folders for artifact in artifacts):
@@ -298,17 +303,17 @@ def _first_of_same(copies: list[Artifact]) -> Artifact:
     first, *others = copies
     for other in others:
         if other.location != first.location and (difference := _difference(first, other)):
-            found = f"is not the same artifact as {other.location}: they differ in {difference}"
-            remedy = "Remove one of them from its folder, or omit a folder."
+            found = f"is a different artifact than {other.location}, because they differ in {difference}"
+            remedy = "Remove one of the artifacts, or omit one of the folders."
             raise InputError(first.location, found, remedy=remedy)
     return first
 
 
 def _difference(one: Artifact, other: Artifact) -> str:
-    """Return what differs between two artifacts with the same name; empty if nothing relevant differs."""
+    """Return the relevant difference between two artifacts with the same name, or an empty string."""
     if sorted(one.stages) != sorted(other.stages):
-        return "their stage folders"
-    # Archives may omit folders.
+        return "the stage folders"
+    # Folders don't count, because archives may omit them.
     mine, theirs = (
         {member.path: member for member in artifact.members if member.kind is not FileKind.DIRECTORY}
         for artifact in (one, other)

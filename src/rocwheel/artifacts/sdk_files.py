@@ -1,4 +1,4 @@
-"""Files that TheRock writes into ``share/therock``: the targets and sources of a build."""
+"""Reads and writes files that TheRock stores in ``share/therock``: the targets and sources of a build."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 DIST_INFO_PATH = "share/therock/dist_info.json"
-"""The path in the merged prefix."""
+"""The path of the file in the merged prefix."""
 
 _TARGETS = "dist_amdgpu_targets"
 
@@ -29,7 +29,7 @@ def declared_targets(name: str, data: bytes) -> tuple[str, ...]:
 
 
 def with_declared_targets(name: str, data: bytes, targets: Iterable[str]) -> bytes:
-    """Return the file with its targets replaced. Raises `InputError` like `declared_targets`."""
+    """Return the file with its targets replaced. Raises `InputError` as `declared_targets` does."""
     return json.dumps(_decode(name, data) | {_TARGETS: ";".join(targets)}).encode() + b"\n"
 
 
@@ -41,10 +41,10 @@ def _decode(name: str, data: bytes) -> dict[str, Any]:
 
 
 SDK_MANIFEST_PATH = "share/therock/therock_manifest.json"
-"""The path in the merged prefix."""
+"""The path of the file in the merged prefix."""
 
 SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"
-"""The flag that says whether device code was split into one artifact per GPU target."""
+"""The name of the flag that is true if device code was split into one artifact per GPU target."""
 
 
 class Submodule(msgspec.Struct, frozen=True):
@@ -54,30 +54,30 @@ class Submodule(msgspec.Struct, frozen=True):
     """The folder in the SDK sources, such as ``compiler/amd-llvm``."""
     submodule_url: str | None = None
     pin_sha: str | None = None
-    """The commit; `None` for sources without git."""
+    """The commit, or `None` for sources without git."""
 
 
 class SourcePackage(msgspec.Struct, frozen=True):
-    """A Debian package that files were imported from, as written by `rocwheel artifacts import`."""
+    """A Debian package that files were imported from, as `rocwheel artifacts import` records it."""
 
     name: str
     version: str
     architecture: str
     artifacts: tuple[str, ...] = ()
-    """The full names of the artifacts with files from it."""
+    """The full names of the artifacts that contain files from the package."""
     origin: str = ""
-    """The distribution that it claims to be from, such as ``Debian``; usually empty."""
+    """The distribution that the package claims to be from, such as ``Debian``; usually empty."""
     maintainer: str = ""
-    """The maintainer's name and address."""
+    """The maintainer's name and email address."""
 
 
 class SdkManifest(msgspec.Struct, frozen=True):
-    """The facts about an SDK that packaging needs; the file contains more."""
+    """The fields of an SDK manifest that packaging needs. The file contains more fields."""
 
     rocm_version: str = ""
-    """Such as ``7.10.0``; empty if the file doesn't state it."""
+    """The ROCm version, such as ``7.10.0``; empty if the file doesn't have it."""
     rocm_package_version: str = ""
-    """Such as ``7.10.0a20251021``; empty if the file doesn't state it."""
+    """The package version, such as ``7.10.0a20251021``; empty if the file doesn't have it."""
     the_rock_commit: str | None = None
     submodules: tuple[Submodule, ...] | None = None
     debian_packages: tuple[SourcePackage, ...] = ()
@@ -86,7 +86,7 @@ class SdkManifest(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, data: bytes, source: str) -> SdkManifest:
-        """Parse the JSON text. Raises `InputError` if it is malformed or a known field has the wrong type."""
+        """Parse the JSON text. Raises `InputError` if the text is malformed or a known field has the wrong type."""
         try:
             manifest = decode_json(data, cls)
         except msgspec.DecodeError as e:

@@ -1,4 +1,4 @@
-"""The names of the SDK's packages, modules, and extras: generic, for a target family, or for a GPU target."""
+"""Defines the names of the SDK's packages, modules, and extras: generic, for a target family, or for a GPU target."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _DEVICE_PACKAGE = re.compile(r".*-device-(gfx[0-9a-f]+)")
 
 
 def is_sdk_package(distribution: str) -> bool:
-    """Return whether a normalized name is that of an SDK package. The selector ``rocm`` is not one of them."""
+    """Return whether a normalized name is the name of an SDK package. The selector ``rocm`` is not an SDK package."""
     return distribution.startswith(_PREFIX)
 
 
 def is_family(text: str) -> bool:
-    """Return whether a text is a valid target family, such as ``gfx94X-dcgpu``, or empty for no family."""
+    """Return whether a text is a valid target family, such as ``gfx94X-dcgpu``, or empty, which means no family."""
     return _FAMILY.fullmatch(text) is not None
 
 
 def family_module(module: str, family: str) -> str:
-    """Return a module's name in the packages of a target family: ``_rocm_sdk_libraries_gfx94X_dcgpu``."""
+    """Return the name of a module in the packages for a target family, such as ``_rocm_sdk_libraries_gfx94X_dcgpu``."""
     return f"{module}_{family.replace('-', '_')}"
 
 
 def is_family_variant(distribution: str, neutral: str) -> bool:
-    """Return whether a name is that of the package ``neutral`` for one target family."""
+    """Return whether a name is the name of the package ``neutral`` for a single target family."""
     return distribution.startswith(f"{neutral}-")
 
 
@@ -40,7 +40,7 @@ def device_target(distribution: str) -> str:
 
 
 def is_divided(distribution: str, requires: Iterable[str]) -> bool:
-    """Return whether the kernels of a package are in device packages, one for each GPU.
+    """Return whether a package's kernels are in separate device packages, one for each GPU.
 
     That is true for the SDK's libraries without a GPU family, and for packages that require device packages.
     """
@@ -49,5 +49,5 @@ def is_divided(distribution: str, requires: Iterable[str]) -> bool:
 
 
 def device_extra(processor: str) -> str:
-    """Return the selector's extra for the device package of a GPU: ``device-gfx942``."""
+    """Return the name of the selector's extra for the device package of a GPU, such as ``device-gfx942``."""
     return f"device-{processor}"

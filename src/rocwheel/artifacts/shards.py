@@ -1,4 +1,4 @@
-"""Merges the artifacts of several builds, one per GPU family: host files once, device files from all."""
+"""Merges the artifacts of builds for different GPU families: host files once, and device files from all builds."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 class ShardFile(msgspec.Struct, frozen=True):
-    """A file or symlink of a shard, and its artifact in the merged set."""
+    """A file or symlink in a shard, and its artifact in the merged set."""
 
     artifact: ArtifactName
-    """With the target ``generic``, or with a single GPU target without features."""
+    """The artifact. Its target is ``generic`` or a single GPU target without features."""
     stage: str
     member: Member
     source: ArtifactName
     location: str
-    """The folder or archive that it was read from."""
+    """The folder or archive that the file was read from."""
 
     @property
     def path(self) -> str:
@@ -48,22 +48,22 @@ class ShardFile(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The name for messages."""
+        """The location of the file for messages."""
         return place(self.location, self.member.path)
 
     @property
     def is_host(self) -> bool:
-        """Whether it is for all GPUs."""
+        """Whether the file is for all GPUs."""
         return self.artifact.target == GENERIC
 
     @property
     def key(self) -> tuple[ArtifactName, str]:
-        """The path in the merged set. Files with the same key from two shards are one file."""
+        """The artifact and path in the merged set. Files from two shards with the same key become one file."""
         return self.artifact, self.member.path
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """One build: its location, its artifacts, and their files, sorted by their paths in the merged set."""
+    """A build: its location, its artifacts, and their files, sorted by their paths in the merged set."""
 
     location: str
     artifacts: tuple[Artifact, ...]
@@ -71,15 +71,16 @@ class Shard(msgspec.Struct, frozen=True):
 
     @property
     def targets(self) -> frozenset[str]:
-        """The targets that it has files for."""
+        """The targets that the shard has files for."""
         return frozenset(file.artifact.target for file in self.files if not file.is_host)
 
 
 def sort_shard(location: str, artifacts: Sequence[Artifact]) -> Shard:
     """Return a shard with each file assigned to its artifact in the merged set.
 
-    In an artifact for one target, all files stay, because some are identified only by their artifact. In artifacts for
-    all targets or a GPU family, which also contain host files, the table of kernel files decides.
+    In an artifact for a single target, all files stay, because only the artifact shows the target of some files.
+    Artifacts for all targets or a GPU family also contain host files. In these artifacts, the table of kernel files
+    decides.
     """
     files = sorted(_files(artifacts), key=lambda file: file.key)
     return Shard(location, tuple(artifacts), tuple(files))
@@ -98,7 +99,7 @@ def _files(artifacts: Iterable[Artifact]) -> Iterator[ShardFile]:
 
 
 def _own_target(name: ArtifactName) -> str:
-    """Return the target of an artifact for a single target, or an empty string if it is for several."""
+    """Return the target of an artifact for a single target, or an empty string if it is for several targets."""
     if name.target == GENERIC or is_family(name.target):
         return ""
     return processor_of(name.target)
@@ -106,12 +107,12 @@ def _own_target(name: ArtifactName) -> str:
 
 def _target_of(path: str) -> str:
     found = classify_path(path)
-    # Artifact names contain no underscore. Package names have a dash there, too.
+    # Targets in artifact names contain a dash instead of an underscore, as in package names.
     return found.target.replace("_", "-") if found else GENERIC
 
 
 class MergedArtifact(msgspec.Struct, frozen=True):
-    """An artifact of the merged set: its files and links, their sizes, and the shards they come from."""
+    """An artifact in the merged set, with its files and links, their sizes, and the shards that they come from."""
 
     name: str
     files: int
@@ -120,27 +121,27 @@ class MergedArtifact(msgspec.Struct, frozen=True):
 
 
 class ShardDifference(msgspec.Struct, frozen=True):
-    """A file for all GPUs that differs between shards, and how that was resolved."""
+    """A file for all GPUs that differs between shards, and how the difference was resolved."""
 
     path: str
     shard: str
-    """The shard that differs from the primary."""
+    """The shard that differs from the primary shard."""
     differs: str
     """The kind of difference: ``build id``, ``bytes``, ``absent``, and so on."""
     outcome: str
 
 
 class MissingTarget(msgspec.Struct, frozen=True):
-    """A target that an artifact with device files lacks although its shard was built for it."""
+    """A target that an artifact with device files lacks, although its shard was built for that target."""
 
     artifact: str
-    """Empty for all artifacts of a shard that says it was built for the target."""
+    """The name of the artifact. Empty if the target is declared, but missing in all artifacts of a shard."""
     target: str
     shards: tuple[str, ...]
 
 
 class MergeReport(msgspec.Struct, frozen=True):
-    """The results of a merge; ``dest_dir`` is empty if nothing was written."""
+    """The results of a merge. ``dest_dir`` is empty if nothing was written."""
 
     primary: str
     shards: tuple[str, ...]
@@ -149,7 +150,10 @@ class MergeReport(msgspec.Struct, frozen=True):
     differences: tuple[ShardDifference, ...]
     missing: tuple[MissingTarget, ...]
     unknown: tuple[str, ...]
-    """Files named like kernel files that the table doesn't list. Only their artifact says what they are for."""
+    """Files that are named like kernel files, but that the table doesn't list.
+
+    Only their artifact shows their target.
+    """
     dest_dir: str = ""
 
 
@@ -170,14 +174,14 @@ def _rows() -> tuple[tuple[PathPatterns, str], ...]:
 
 
 def may_differ(path: str) -> str | None:
-    """Return why a path of the prefix may differ between shards, or `None` if it may not."""
+    """Return the reason why a path in the prefix may differ between shards, or `None` if it may not."""
     return next((reason for patterns, reason in _rows() if patterns.matches(path)), None)
 
 
 def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -> list[ShardFile]:
-    """Return the device files of all shards. Equal bytes at one path count once; different bytes are a problem.
+    """Return the device files of all shards. Equal files at the same path count once; different files are a problem.
 
-    Compares the contents of a file with its name and its artifact.
+    The contents of each file are also compared with its name and its artifact.
     """
     chosen: dict[tuple[ArtifactName, str], ShardFile] = {}
     for file in (file for shard in shards for file in shard.files if not file.is_host):
@@ -187,7 +191,9 @@ def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -
         elif not _is_same(first, file):
             found = f"differs from {first.place}, but both are for {file.artifact.target}"
             remedy = "Remove the target from one of the builds."
-            problems.append(InputError(file.place, found, expected="one file, or the same bytes", remedy=remedy))
+            problems.append(
+                InputError(file.place, found, expected="only one file, or files with the same bytes", remedy=remedy)
+            )
     return list(chosen.values())
 
 
@@ -205,7 +211,7 @@ def _content_problems(file: ShardFile) -> Iterator[RocwheelError]:
         yield InputError(
             file.place,
             (
-                f"is for {named.target} by its name, but in the artifact {file.source}, "
+                f"is for {named.target} according to its name, but is in the artifact {file.source}, "
                 f"which is for {file.artifact.target}"
             ),
             expected="one target",
@@ -216,7 +222,7 @@ def _content_problems(file: ShardFile) -> Iterator[RocwheelError]:
 
 
 def find_missing_targets(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
-    """Return the targets that artifacts with device files lack, although other artifacts of their shard have them."""
+    """Return the targets that artifacts with device files lack, although other artifacts in their shard have them."""
     found: dict[tuple[str, str], list[str]] = {}
     names = {(file.artifact.name, file.artifact.component) for s in shards for file in s.files if not file.is_host}
     for shard in shards:
@@ -232,10 +238,10 @@ def find_missing_targets(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
 def check_declared(
     shards: Sequence[Shard], problems: list[RocwheelError], *, allow_missing: bool
 ) -> list[MissingTarget]:
-    """Return the targets that shards declare but lack; adds errors to ``problems`` unless that is allowed.
+    """Return the targets that shards declare but lack. Unless that is allowed, add errors to ``problems`` instead.
 
-    Shards that declare the same targets are parts of one build, which has all their files. Returns nothing if no shard
-    has target-specific files, because all device code may be inside libraries.
+    Shards that declare the same targets are parts of one build, which has all their files. Returns an empty list if no
+    shard has target-specific files, because all device code may be inside libraries.
     """
     named: dict[frozenset[str], list[tuple[Shard, ShardFile]]] = {}
     for shard, file in ((own, file) for own in shards for file in own.files if file.path == DIST_INFO_PATH):
@@ -258,17 +264,17 @@ def check_declared(
 
 
 def _lack(file: ShardFile, absent: Sequence[str], places: Sequence[str]) -> RocwheelError:
-    verb = "has" if len(places) == 1 else "have"
-    found = f"names {', '.join(absent)}, for which {', '.join(places)} {verb} no file"
-    remedy = "Check that the build is complete. To merge it anyway, use --allow-missing."
+    verb, is_one = "has" if len(places) == 1 else "have", len(absent) == 1
+    found = f"lists {', '.join(absent)}, but {', '.join(places)} {verb} no files for {'it' if is_one else 'them'}"
+    remedy = "Check that the build is complete. To merge the shards anyway, use --allow-missing."
     return InputError(file.place, found, expected="a file for each target", remedy=remedy)
 
 
 LARGEST = 64 << 20
-"""The size limit in bytes for a text or table. Real ones have less than one million."""
+"""The size limit for a text or table, in bytes. Real files have less than one million bytes."""
 
 Text = tuple[str, bytes]
-"""The name in messages, and the bytes."""
+"""The name of a file in messages, and its bytes."""
 
 
 def unite_lines(texts: Sequence[Text]) -> bytes:
@@ -280,7 +286,7 @@ def unite_lines(texts: Sequence[Text]) -> bytes:
 def unite_maps(tables: Sequence[Text]) -> bytes:
     """Return a msgpack map with all entries, sorted by key.
 
-    Raises `InputError` for a table that is not such a map, and for a key with different values in two tables.
+    Raises `InputError` if a table is not such a map, and if a key has different values in two tables.
     """
     united: dict[str, msgspec.Raw] = {}
     origin: dict[str, str] = {}
@@ -301,13 +307,13 @@ def unite_maps(tables: Sequence[Text]) -> bytes:
 def _decode(name: str, data: bytes | msgspec.Raw, type_: Any = Any) -> Any:
     try:
         return msgspec.msgpack.decode(data, type=type_)
-    # An unchanged value is not decoded. It may be damaged or nested too deeply.
+    # Values are copied without decoding, because they may be damaged or nested too deeply.
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
         raise InputError(name, f"is not a msgpack map ({e})", expected="a map with a key for each target") from e
 
 
 def unite_dist_info(texts: Sequence[Text]) -> bytes:
-    """Return the first file with the targets of all. Raises whatever `declared_targets` raises."""
+    """Return the first file with the targets of all files. Raises whatever `declared_targets` raises."""
     targets = dict.fromkeys(target for text in texts for target in declared_targets(*text))
     return with_declared_targets(*texts[0], targets)
 
@@ -315,25 +321,30 @@ def unite_dist_info(texts: Sequence[Text]) -> bytes:
 _SPLIT_FIRST = (
     "First split the stage folders of each build's artifacts with 'rocwheel device split', then merge the results."
 )
-_DIFFERENT_BUILDS = "Merge builds of one commit with the same options, or use --may-differ for files that may differ."
+_DIFFERENT_BUILDS = (
+    "Merge builds of the same commit with the same options, or use --may-differ for files that may differ."
+)
 
 
 _HARMLESS = frozenset({HostDifference.BUILD_ID.value, HostDifference.LAYOUT.value})
-"""Differences that any library may have. Archives hold the device code, wherever its space was."""
+"""Differences that any library may have.
+
+The archives contain the device code, so its original position doesn't matter.
+"""
 
 
 class HostFiles(msgspec.Struct, frozen=True):
-    """The chosen host files, those with new content, the differences, and the problems."""
+    """The chosen host files, files with new content, the differences, and the problems."""
 
     files: tuple[ShardFile, ...]
     united: dict[tuple[ArtifactName, str], bytes]
-    """New content by the key of a chosen file."""
+    """The new content of chosen files, keyed by the file's key."""
     differences: tuple[ShardDifference, ...]
     problems: tuple[RocwheelError, ...]
 
 
 def choose_host_files(primary: Shard, others: Sequence[Shard], accepted: PathPatterns | None) -> HostFiles:
-    """Compare the host files of all shards. Differences are problems unless they are allowed or match ``accepted``."""
+    """Compare the host files of all shards. Differences are problems unless they are harmless or match ``accepted``."""
     chosen = {file.key: file for file in primary.files if file.is_host}
     comparison = _Comparison(chosen, accepted)
     for shard in others:
@@ -357,7 +368,7 @@ class _Comparison:
         self._others: dict[tuple[ArtifactName, str], list[ShardFile]] = {}
 
     def add(self, shard: Shard) -> None:
-        """Compare a shard's host files with the chosen ones, and list files that only one of them has."""
+        """Compare a shard's host files with the chosen files, and record files that only one side has."""
         theirs = {file.key: file for file in shard.files if file.is_host}
         artifacts = {artifact for artifact, _ in theirs}
         for key, file in theirs.items():
@@ -387,7 +398,7 @@ class _Comparison:
             self._judge(mine, other, shard, differs)
 
     def _judge(self, mine: ShardFile, other: ShardFile, shard: Shard, differs: str) -> None:
-        """Resolve a difference with the tables, and report it."""
+        """Resolve a difference according to the tables, and report it."""
         row = shared_row(mine.path)
         is_there = mine is not other
         taken = "primary's" if is_there else "left out"
@@ -409,7 +420,7 @@ class _Comparison:
         self.differences.append(ShardDifference(file.path, shard.location, differs, outcome))
 
     def unite(self) -> None:
-        """Create the files that combine the contents of all shards."""
+        """Create the files that combine the contents from all shards."""
         for key, others in self._others.items():
             mine = self._chosen[key]
             try:
@@ -434,9 +445,11 @@ def _difference(mine: ShardFile, other: ShardFile) -> str:
 
 def _problem(mine: ShardFile, other: ShardFile, differs: str, reason: str) -> InputError:
     if mine is other:
-        found = "is a host file that the primary doesn't have"
-        return InputError(other.place, found, remedy="Choose another primary, or exclude the file with --may-differ.")
-    found = f"differs from {mine.place} in its {differs}"
+        found = "is a host file that the primary shard doesn't have"
+        return InputError(
+            other.place, found, remedy="Choose another primary shard, or exclude the file with --may-differ."
+        )
+    found = f"differs from {mine.place} in the {differs}"
     if differs == HostDifference.DEVICE_CODE.value:
         return InputError(other.place, found, expected="host files without device code", remedy=_SPLIT_FIRST)
     return InputError(other.place, found + (f", and {reason}" if reason else ""), remedy=_DIFFERENT_BUILDS)
@@ -448,7 +461,7 @@ def _require_same_build(mine: ShardFile, other: ShardFile) -> None:
         here, there = getattr(one, field), getattr(two, field)
         if here != there:
             found = f"has {field} {there!r}, but {mine.place} has {here!r}"
-            raise InputError(other.place, found, expected="one build", remedy=_DIFFERENT_BUILDS)
+            raise InputError(other.place, found, expected="parts of the same build", remedy=_DIFFERENT_BUILDS)
 
 
 def _manifest(file: ShardFile) -> SdkManifest:
@@ -467,5 +480,5 @@ def _text(file: ShardFile) -> Text:
     source = file.member.source
     assert source is not None, "links are not united"
     if source.size > LARGEST:
-        raise InputError(file.place, f"has {source.size} bytes", expected=f"at most {LARGEST} in a file to merge")
+        raise InputError(file.place, f"has {source.size} bytes", expected=f"at most {LARGEST} bytes in a file to merge")
     return file.place, source.read()

@@ -1,8 +1,8 @@
 """Summarizes each artifact of a catalog: its number of files, their size, and a digest.
 
 The digest is the SHA-256 of a text with one line per file and symlink, sorted by path. A line has the SHA-256 of the
-file or the symlink's target in hexadecimal, two spaces, and the path in the artifact including its stage folder.
-sha256sum(1) prints the same for the files of an artifact folder. ``artifact_manifest.txt`` is left out.
+file or of the symlink's target in hexadecimal, two spaces, and the path in the artifact including its stage folder.
+sha256sum(1) prints the same lines for the files of an artifact folder. ``artifact_manifest.txt`` is left out.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 _BATCH = 8 << 20
 """The approximate number of bytes that a worker reads in one task."""
 _LEAST = 16 << 10
-"""The minimum size that a file counts for in a batch, because it has to be opened."""
+"""The minimum cost of a file in bytes, because opening a file also takes time."""
 
 
 class ArtifactDigest(msgspec.Struct, frozen=True):
-    """An artifact with its digest, the number of its files and symlinks, and the size of its files."""
+    """An artifact with its digest, the number of its files and symlinks, and the total size of its files."""
 
     name: str
-    """Such as ``blas_lib_generic``."""
+    """The full name of the artifact, such as ``blas_lib_generic``."""
     files: int
     size: int
     sha256: str
-    """In hexadecimal."""
+    """The digest in hexadecimal."""
 
 
 def digest_artifacts(
     entries: Iterable[Entry], executor: Executor, kept: EntryStore | None = None
 ) -> dict[str, ArtifactDigest]:
-    """Return the digests of artifacts by name, from all files and symlinks among ``entries``.
+    """Return the digest of each artifact in ``entries``, based on all its files and symlinks, keyed by name.
 
-    Reads the files completely, except that digests of unchanged artifacts come from the ``kept`` store. Raises
-    `InputError` if a file can't be read, and `ChangedFileError` if it has changed.
+    Reads the files completely, unless the ``kept`` store has the digest of an unchanged artifact. Raises `InputError`
+    if a file can't be read, and `ChangedFileError` if a file has changed.
     """
     artifacts: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -74,7 +74,7 @@ def _recall(name: str, entries: Sequence[Entry], kept: EntryStore) -> ArtifactDi
 
 
 def _note_key(name: str, entries: Sequence[Entry]) -> bytes | None:
-    """Return a key that changes if any file or symlink of an artifact changes, or `None` if stamps can't show that."""
+    """Return a key that changes with any file or symlink of an artifact, or `None` if stamps can't show all changes."""
     files = origin_of(SequenceContent(tuple(FileContent(entry.source) for entry in entries if entry.source)))
     if files is None:
         return None
@@ -90,7 +90,7 @@ def _digest(name: str, entries: Sequence[Entry], hashes: Iterable[str]) -> Artif
 
 
 def _hash_all(entries: Sequence[Entry], executor: Executor) -> list[str]:
-    """Return the SHA-256 of each entry. Reads the largest first, so that all workers are busy to the end."""
+    """Return the SHA-256 of each entry. Large entries are read first, so that all workers are busy until the end."""
     costs = [_LEAST + (entry.source.size if entry.source else 0) for entry in entries]
     order = sorted(range(len(entries)), key=lambda at: -costs[at])
     batches = list(iter_batches(order, costs.__getitem__, _BATCH))
@@ -124,13 +124,13 @@ class EntrySummary(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     kind: FileKind
     mode: str
-    """The permission bits in octal, such as ``755``."""
+    """The permission bits in octal notation, such as ``755``."""
     bytes: int = 0
     link: str | None = None
 
 
 class ArtifactSummary(msgspec.Struct, frozen=True):
-    """An artifact with the number of its files and symlinks, and the size of its files."""
+    """An artifact with the number of its files and symlinks, and the total size of its files."""
 
     artifact: str
     name: str
@@ -140,11 +140,11 @@ class ArtifactSummary(msgspec.Struct, frozen=True):
     symlinks: int
     bytes: int
     entries: tuple[EntrySummary, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Set only on request."""
+    """The entries, which are set only on request."""
 
 
 class CatalogSummary(msgspec.Struct, frozen=True):
-    """The artifacts of a folder and their totals."""
+    """The artifacts in a folder, and their totals."""
 
     directory: str
     artifacts: tuple[ArtifactSummary, ...]
@@ -156,7 +156,10 @@ class CatalogSummary(msgspec.Struct, frozen=True):
 def summarize(
     catalog: Catalog, *, components: Sequence[str] = (), targets: Sequence[str] = (), with_entries: bool = False
 ) -> CatalogSummary:
-    """Summarize the artifacts of some components and targets, or all. A target includes its feature variants."""
+    """Summarize the artifacts with these components and targets, or all artifacts.
+
+    A target includes its feature variants.
+    """
     entries: defaultdict[ArtifactName, list[Entry]] = defaultdict(list)
     for entry in catalog.entries:
         entries[entry.artifact].append(entry)
@@ -176,7 +179,7 @@ def summarize(
 
 
 def explain_absence(catalog: Catalog, *, components: Sequence[str] = (), targets: Sequence[str] = ()) -> str:
-    """Return why `summarize` found nothing, with the available components or targets."""
+    """Return the reason why `summarize` found nothing, with the available components or targets."""
     component, target = " or ".join(map(repr, components)), " or ".join(map(repr, targets))
     known_components = {name.component for name in catalog.artifacts}
     known_targets = {name.target for name in catalog.artifacts}

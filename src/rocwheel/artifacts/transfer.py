@@ -27,17 +27,18 @@ _CHUNK = 16 << 20
 
 
 def check_vacant(folder: Path, name: ArtifactName) -> None:
-    """Raise `InputError` if the path where ``name`` would be extracted in ``folder`` already exists."""
+    """Raise `InputError` if ``folder`` already has an entry ``name``, which prevents extraction."""
     place = folder / str(name)
     if os.path.lexists(place):
-        raise InputError(place, "already exists", remedy="Remove it or choose another folder.")
+        raise InputError(place, "already exists", remedy="Remove the existing folder, or choose another folder.")
 
 
 def extract_artifact(artifact: Artifact, folder: Path) -> Path:
-    """Write ``artifact`` as a new folder in ``folder`` and return its path.
+    """Write ``artifact`` as a new folder in ``folder``, and return the new folder's path.
 
-    Its members are known to be safe (see `checked`): they are inside the folder and not below a symlink. Raises
-    `InputError` if the folder already exists, and `WorkError` if it can't be written. In both cases, nothing remains.
+    The members are known to be safe (see `checked`): they are inside the folder and not below a symlink. Raises
+    `InputError` if the folder already exists, and `WorkError` if the folder can't be written to. In both cases, nothing
+    is left behind.
     """
     check_vacant(folder, artifact.name)
     place = folder / str(artifact.name)
@@ -56,10 +57,10 @@ def extract_artifact(artifact: Artifact, folder: Path) -> Path:
 
 
 def write_artifact(artifact: Artifact, root: Path, *, hard_links: bool = False) -> None:
-    """Write ``artifact``, whose members are known to be safe, into the empty folder ``root``. Raises `OSError`.
+    """Write ``artifact``, whose members are known to be safe, to the empty folder ``root``. Raises `OSError`.
 
-    With ``hard_links``, files on the same file system that are not in archives are linked instead of copied; they keep
-    their modes.
+    With ``hard_links``, files that are on the same file system and not in an archive are linked instead of copied.
+    Linked files keep their modes.
     """
     (root / MANIFEST_NAME).write_bytes(format_stages(artifact.stages))
     for stage in artifact.stages:
@@ -70,7 +71,7 @@ def write_artifact(artifact: Artifact, root: Path, *, hard_links: bool = False) 
             continue
         _write_member(member, root / member.path, written)
         if member.kind is FileKind.DIRECTORY:
-            (root / member.path).chmod(member.plain_mode)  # whatever the umask
+            (root / member.path).chmod(member.plain_mode)  # regardless of the umask
 
 
 def _write_member(member: Member, path: Path, written: dict[FileRange, Path]) -> None:
@@ -94,7 +95,10 @@ def _write_file(source: FileRange, mode: int, path: Path) -> None:
 
 
 def _is_linked(source: FileRange, path: Path) -> bool:
-    """Create a hard link to a file. Return whether that succeeded and the file is unchanged since it was listed."""
+    """Create a hard link to a file.
+
+    Return whether the link was created and the file is unchanged since it was listed.
+    """
     if source.stamp is None or source.offset or source.size != source.stamp.size:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,11 +123,11 @@ def archive_artifacts(
 ) -> tuple[Path, ...]:
     """Write the artifacts in ``directory``, or only ``names``, as archives into ``dest_dir``, and return their paths.
 
-    Replaces existing archives. Raises `InputError` if ``dest_dir`` is ``directory``, and whatever `open_artifacts` and
-    `write_archive` raise.
+    Existing archives are replaced. Raises `InputError` if ``dest_dir`` is ``directory``, and whatever `open_artifacts`
+    and `write_archive` raise.
     """
     if dest_dir.resolve() == directory.resolve():
-        remedy = "Choose another folder: a folder may contain an artifact only once."
+        remedy = "Choose another folder, because a folder may contain an artifact only once."
         raise InputError(dest_dir, "is the source folder of the artifacts", remedy=remedy)
     advance = serialized(progress.advance)
 
@@ -139,10 +143,10 @@ def archive_artifacts(
 
 
 def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Progress = SILENT) -> tuple[Path, ...]:
-    """Unpack ``archives`` into folders of ``dest_dir``, and return these sorted by name.
+    """Unpack ``archives`` to folders in ``dest_dir``, and return these folders, sorted by name.
 
-    Raises `ProblemsError` before writing anything if a path is not an artifact archive or its folder already exists.
-    Unusable archives are reported together; the others are unpacked.
+    Before anything is written, raises `ProblemsError` if a path is not an artifact archive or its folder already
+    exists. Unusable archives are reported together after all other archives were unpacked.
     """
     found = find_artifact_archives(archives)
     problems = [*found.problems, *(problem for item in found.artifacts if (problem := _occupied(dest_dir, item)))]

@@ -323,9 +323,7 @@ class NoGpuPackagesError(InputError):
 
     def __init__(self, dist_dir: Path) -> None:
         expected = "packages whose names end with a GPU, such as rocm-sdk-device-gfx942"
-        super().__init__(
-            dist_dir, "contains no packages for single GPUs", expected=expected
-        )
+        super().__init__(dist_dir, "contains no packages for single GPUs", expected=expected)
 
 
 class AddedVariants(msgspec.Struct, frozen=True):
