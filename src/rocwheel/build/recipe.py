@@ -474,5 +474,5 @@ def _name_problems(where: str, name: str) -> Iterator[tuple[str, str]]:
     except InvalidName:
         yield (
             f"{where}: {name!r} isn't a valid distribution name",
-            "letters and digits, separated by a single -, _, or .",
+            "letters and digits, separated by single -, _, or .",
         )
