@@ -234,7 +234,7 @@ def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError
             yield InputError(path, found, expected=expected, remedy=_SHORTEN)
     for paths in list(groups.values()) or [{}]:
         for clash in find_case_clashes([*shared, *paths]):
-            found = f"differs from {', '.join(clash[1:])} only in case, so Windows treats both as the same file"
+            found = f"differs from {', '.join(clash[1:])} only in case, so Windows treats them as one file"
             yield InputError(clash[0], found, remedy=_RENAME)
 
 
