@@ -137,8 +137,8 @@ def _missing_targets(root: str, variants: Collection[str], expected: Sequence[Ex
         asked = "" if targets == [word] else f" (from {option} {word})"
         found = f"has no artifacts for the expected target{'s' * (len(targets) > 1)} {', '.join(targets)}{asked}"
         remedy = f"Add {'its' if len(targets) == 1 else 'their'} artifacts, or remove {word} from {option}."
-        expected = f"such artifacts in addition to the artifacts for {listed}" if listed else "such artifacts"
-        yield InputError(root, found, expected=expected, remedy=remedy)
+        wanted = f"such artifacts in addition to the artifacts for {listed}" if listed else "such artifacts"
+        yield InputError(root, found, expected=wanted, remedy=remedy)
 
 
 def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
