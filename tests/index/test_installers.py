@@ -14,9 +14,13 @@ import pytest
 
 from rocwheel.index.families import write_indexes
 from rocwheel.index.front_content import front_page
+from rocwheel.index.links import write_links
 from rocwheel.index.placing import FilePlacement
+from rocwheel.index.uploads import Layout
+from rocwheel.index.upstreams import read_upstreams
 from rocwheel.index.write_index import IndexOptions, write_index
 from rocwheel.index.yanked import Yanking
+from rocwheel.stores.folder import FolderStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +108,30 @@ def test_extras_install_from_any_path_of_a_web_server(
     finished = install("rocm[libraries]==7.0", f"{server.address}/packages/simple/")
     assert finished.returncode == 0, finished.stderr
     assert list_modules(tmp_path / "site") == ["rocm", "rocm_sdk_core", "rocm_sdk_libraries"]
+
+
+@pytest.mark.parametrize("pages", ["html", "json"])
+@pytest.mark.parametrize("theirs", ["html", "json"])
+def test_extras_install_from_an_index_of_links(
+    add_wheel: AddWheel,
+    dist_dir: Path,
+    tmp_path: Path,
+    install: Callable[..., subprocess.CompletedProcess[str]],
+    serve: Serve,
+    pages: str,
+    theirs: str,
+) -> None:
+    make_sdk(add_wheel)
+    write_index(dist_dir, dist_dir.parent / "simple")
+    server = serve(dist_dir.parent, json=theirs == "json")
+    listing = tmp_path / "indexes.toml"
+    listing.write_text(f'[[index]]\nurl = "{server.address}/simple"\nprojects = ["rocm*"]\nstreams = ["release"]\n')
+    write_links(read_upstreams(listing), FolderStore(tmp_path / "www"), Layout("simple"))
+    front = serve(tmp_path / "www", json=pages == "json")
+    finished = install("rocm[libraries]==7.0", f"{front.address}/simple/release/")
+    assert finished.returncode == 0, finished.stderr
+    assert list_modules(tmp_path / "site") == ["rocm", "rocm_sdk_core", "rocm_sdk_libraries"]
+    assert not [path for path in front.requests if ".whl" in path]
 
 
 def test_a_selector_sdist_installs_with_what_its_build_decides(

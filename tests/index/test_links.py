@@ -258,6 +258,17 @@ def test_an_index_that_is_down_changes_nothing_and_is_named(start_server: Start,
     assert snapshot(tmp_path / "www") == before
 
 
+def test_a_project_that_is_listed_without_a_page_changes_nothing(server: Server, tmp_path: Path) -> None:
+    beta = link(add_file(server, "beta-1.0-py3-none-any.whl"))
+    url = offer(server, {"alpha": link(add_file(server, ALPHA)), "beta": beta})
+    write(tmp_path, url)
+    before = snapshot(tmp_path / "www")
+    server.add("/simple/alpha/", Reply(status=404))
+    with pytest.raises(InputError, match=f"{url}alpha/: is listed, but has no page"):
+        write(tmp_path, url)
+    assert snapshot(tmp_path / "www") == before
+
+
 def test_a_server_that_does_not_respond_is_named(server: Server, tmp_path: Path) -> None:
     write(tmp_path, offer_alpha(server))
     before = snapshot(tmp_path / "www")
@@ -498,6 +509,7 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
         ("[[index]]\nurl = 3", "is not a list of indexes"),
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nextra = 1", "is not a list of indexes"),
         ("[[index]]\nurl = 'file:///srv/simple'\nprojects = ['a']", "index 1 has the URL 'file:///srv/simple'"),
+        ("[[index]]\nurl = 'h/simple'\nprojects = ['a']", "index 1 has the URL 'h/simple'"),
         ("[[index]]\nurl = 'http://h/'\nprojects = []", "index 1 has no projects"),
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nversion = 'x'", "index 1: version is 'x'"),
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\ntargets = ['gfxx']", "gfxx"),

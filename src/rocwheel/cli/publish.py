@@ -93,7 +93,7 @@ def publish_command(
 
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
-    if upstreams := find_upstreams([Path(dist)]):
+    if upstreams := find_upstreams([] if is_url(dist) else [Path(dist)]):
         _show(publish_links(upstreams, open_store(store), layout, out, is_dry_run=dry_run), out)
         return
     families = Selection("distributions of families", partial(distributions_in, depth=1))

@@ -26,7 +26,7 @@ from rocwheel.index.mirror import find_unserved, plan_mirror
 from rocwheel.index.mirror_choice import Choice, Machines, is_pattern, normalized_pattern
 from rocwheel.index.mirror_requirements import unite
 from rocwheel.index.source import IndexSource
-from rocwheel.stores.urls import is_web_url, shown_url
+from rocwheel.stores.urls import hide_users, is_web_url, shown_url
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.target_set import parse_target_set
 
@@ -139,7 +139,7 @@ def _problems(path: Path, found: Upstreams) -> Iterator[RocwheelError]:
 
 def _value_problems(path: Path, where: str, one: Upstream) -> Iterator[RocwheelError]:
     if not is_web_url(one.url):
-        found = f"{where} has the URL {quoted(shown_url(one.url))}"
+        found = f"{where} has the URL {quoted(hide_users(one.url))}"
         yield InputError(path, found, expected="an http:// or https:// URL, which installers can read")
     if not one.projects:
         yield InputError(path, f"{where} has no projects", expected="names or patterns such as 'rocm*'")
@@ -215,10 +215,15 @@ def _plan(upstreams: Upstreams, sources: Sequence[IndexSource], stream: str, pos
     if not one.is_in(stream):
         return ()
 
+    source, agents = sources[position], one.agents
+
     def is_own(project: str) -> bool:
         return upstreams.is_pooled(project) or upstreams.owner(project, stream) == position
 
-    source, agents = sources[position], one.agents
+    def is_wanted(project: str) -> bool:
+        return is_own(project) and (agents is None or serves(label_of_project(project), agents))
+
+    matching: list[str] = []
     projects = tuple(name for name in one.projects if is_pattern(name) or is_own(normalized_pattern(name)))
     if any(map(is_pattern, projects)):
         matching = [project for project in source.projects() if one.matches(project)]
@@ -227,12 +232,12 @@ def _plan(upstreams: Upstreams, sources: Sequence[IndexSource], stream: str, pos
     elif not projects:
         return ()
     choice = msgspec.structs.replace(one.choice, projects=projects)
-    plan = plan_mirror(
-        [source],
-        choice,
-        lambda project: is_own(project) and (agents is None or serves(label_of_project(project), agents)),
-    )
-    raise_all("targets", list(find_unserved(plan, agents or (), "targets")))
+    plan = plan_mirror([source], choice, is_wanted)
+    absent = [project for project in filter(is_wanted, matching) if source.read_project(project) is None]
+    remedy = "Ask the publisher. If the project is gone for good, list the other projects by name."
+    found = "is listed, but has no page"
+    problems = [InputError(f"{source.url}{project}/", found, remedy=remedy) for project in absent]
+    raise_all(source.url, [*problems, *find_unserved(plan, agents or (), "targets")])
     return tuple(map_collecting(source.url, _quoted, plan.files))
 
 
