@@ -66,7 +66,21 @@ def test_a_mistyped_product_has_its_nearest_name() -> None:
         ("RX 5600 XT", "gfx1010"),
         ("RX 7900M", "gfx1100"),
         ("RX 580", "gfx803"),
-        ("Strix Halo", None),
+        ("Strix Halo", "gfx1151"),
+        ("AMD Radeon(TM) 8060S Graphics", "gfx1151"),
+        ("RX 9060 XT 16GB", "gfx1200"),
+        ("Radeon RX 9050 (4GB)", "gfx1200"),
+        ("R9700", "gfx1201"),
+        ("AMD Instinct MI300X VF", "gfx942"),
+        ("Radeon RX 580 Series", "gfx803"),
+        ("radeon  610m", "gfx1036"),
+        ("RX 6700", "gfx1031"),
+        ("W6600", "gfx1032"),
+        ("RX 7400", "gfx1102"),
+        ("AMD Custom GPU 0932", "gfx1033"),
+        ("Steam Machine", "gfx1102"),
+        ("RX 7650 GRE", "gfx1102"),
+        ("Strix", None),
         ("RX", None),
         ("gfx906", None),
         ("MI30", None),
@@ -151,6 +165,7 @@ def test_a_message_about_an_unknown_product_quotes_its_whole_name() -> None:
     [
         ("RX 79000", "RX 79000", ""),
         ("Radeon RX 7950 XTX gfx906", "Radeon RX 7950 XTX", "gfx906"),
+        pytest.param("RX 6750 GRE gfx906", "RX 6750 GRE", "gfx906", id="other models are known"),
         ("RX gfx906", "RX", "gfx906"),
         ("radeon", "radeon", ""),
     ],
@@ -160,6 +175,15 @@ def test_the_words_of_a_product_that_is_unknown_are_one_name(words: str, unknown
     with pytest.raises(UnknownTargetError) as caught:
         parse_target_set(words)
     assert caught.value.name == unknown
+
+
+@pytest.mark.parametrize("word", ["gfx115x", "GFX115X", "gfx115X-all"])
+def test_a_family_of_all_gpus_has_a_short_name(word: str) -> None:
+    assert parse_target_set(word).words == ("gfx1150", "gfx1151", "gfx1152", "gfx1153")
+
+
+def test_a_target_is_no_short_name_of_a_family() -> None:
+    assert parse_target_set("gfx950:xnack+").words == ("gfx950:xnack+",)
 
 
 def test_what_is_neither_a_target_nor_a_product_is_unknown() -> None:

@@ -4,7 +4,7 @@ The words of a set are separated by ``;``, ``,``, or whitespace. They may be in 
 setting, such as ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 
 * a target ID, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
-* a family, ``gfx94X-dcgpu``;
+* a family, ``gfx94X-dcgpu``, or a short name, ``gfx94X``, of a family ``gfx94X-all``;
 * a product, ``MI300X`` or ``RX 7900 XTX``, whose spaces don't separate words;
 * ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): the targets in Gentoo's eclass for a ROCm version;
 * ``amd@7.1``: the targets in AMD's compatibility matrix for it;
@@ -106,22 +106,26 @@ _POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
 }
 
 
-_BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphics)$")
-"""The parts that people omit at both ends of a name."""
-_LINES = re.compile(r"^(rx|pro)")
+_BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphics|series|mxgpu|[hv]f)$")
+"""The parts that people omit at both ends of a name, and those that drivers add, as in ``MI300X VF``."""
+_TRADEMARK = re.compile(r"\((tm|r)\)")
+_MEMORY = re.compile(r"[\W_]+\d+ ?gb\W*$", re.IGNORECASE)
+_LINES = re.compile(r"^(aipro|rx|pro)")
 """More parts that people omit, if the rest identifies the GPU."""
 _LEADING = re.compile(r"amd|radeon|instinct|ryzen|ai|max\+?|[3579]|hx|rx|pro", re.IGNORECASE)
-_MODEL = re.compile(r"xtx?|gre|[msx]", re.IGNORECASE)
+_MODEL = re.compile(r"xtx?|gre|l[ep]|[msx]|\d+gb", re.IGNORECASE)
 _LIKE_A_TARGET = re.compile(r"gfx|.*@", re.IGNORECASE)
 _ENDING = re.compile(r"[a-z]+")
+_NUMBER = re.compile(r"\d|vii")
 _MOST_PRODUCT_WORDS = 8
 
 
 def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
     """Return the target of a product, with the features after its name, or `None` for other text.
 
-    Case, spaces, dashes, and the vendor's words don't matter. Letters at the end may be missing (``MI300``) if all
-    matching products have one target. Raises `AmbiguousProductError` from ``source`` if they have several.
+    Case, spaces, dashes, the vendor's words, and the memory size don't matter. Letters at the end may be missing
+    (``MI300``) if all matching products have one target. Raises `AmbiguousProductError` from ``source`` if they have
+    several.
     """
     text, colon, features = name.partition(":")
     found = _find(text)
@@ -141,10 +145,17 @@ def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) 
     rest = [(word, number) for number, part in enumerate(parts) for word in part]
     while rest:
         words = [word for word, _ in rest]
-        size = 1 if known(words[0]) else _product_size(words) or max(_led(words), _unknown_size(rest, known))
+        size = 1 if known(words[0]) else _named_size(rest) or max(_led(words), _unknown_size(rest, known))
         joined.append(" ".join(words[:size]))
         del rest[:size]
     return joined
+
+
+def _named_size(words: Sequence[tuple[str, int]]) -> int:
+    """Return the number of words in a product name at the beginning, with its model even if only others are known."""
+    size = _product_size([word for word, _ in words])
+    model = takewhile(lambda pair: pair[1] == words[0][1] and _MODEL.fullmatch(pair[0]), words[size:])
+    return size and size + sum(1 for _ in model)
 
 
 def _product_size(words: Sequence[str]) -> int:
@@ -201,8 +212,6 @@ def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
 def _find(text: str) -> Mapping[str, str]:
     """Return the products that match a text: by exact name, or else without its line, or else with a longer ending."""
     wanted = _squeezed(text)
-    if not re.search(r"\d|vii", wanted):
-        return {}
     keys, short = _keys()
     ways: Iterable[list[str]] = (
         [name for name, key in keys.items() if key == wanted],
@@ -211,16 +220,20 @@ def _find(text: str) -> Mapping[str, str]:
         [name for name, key in short.items() if _begins(key, wanted)],
     )
     names = next((way for way in ways if way), [])
+    if not names and (plain := _MEMORY.sub("", text)) != text:
+        return _find(plain)
     return {name: _products()[name] for name in names}
 
 
 def _begins(key: str, wanted: str) -> bool:
-    """Return whether only letters are missing at the end."""
-    return len(wanted) > 2 and key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
+    """Return whether only letters are missing at the end of a name with a number."""
+    if len(wanted) < 3 or not _NUMBER.search(wanted):
+        return False
+    return key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
 
 
 def _squeezed(text: str) -> str:
-    return _BRANDS.sub("", re.sub(r"[\W_]+", "", text.lower()))
+    return _BRANDS.sub("", re.sub(r"[\W_]+", "", _TRADEMARK.sub("", text.lower())))
 
 
 GPU_FIELD = "X-ROCm-GPU-Architecture"
@@ -405,7 +418,10 @@ def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[st
 
 @lru_cache(maxsize=1)
 def _words_by_lower_case() -> Mapping[str, str]:
-    return {word.lower(): word for word in (*known_words(), _NATIVE)}
+    """Return every word by its lower case. A family's name without ``-all``, such as ``gfx115X``, is also a word."""
+    families = {family.name[:-4]: family.name for family in load_catalog().families if family.name.endswith("X-all")}
+    words = {**families, **{word: word for word in (*known_words(), _NATIVE)}}
+    return {name.lower(): word for name, word in words.items()}
 
 
 def known_words() -> list[str]:
