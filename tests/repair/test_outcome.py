@@ -101,6 +101,19 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
     ]
 
 
+@needs_compiler
+def test_what_needs_a_newer_rocm_than_the_table_fails_and_asks_for_the_sdk(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.99", "librccl.so.1"), "/opt/rocm/lib"))
+    wheel = make_wheel(tmp_path / "dist", "new", {"new/a.so": tree / "a.so"})
+    done = run("repair", wheel, "--output", tmp_path / "out")
+    assert done.status == 1
+    assert (
+        f"note {wheel.name}: is for a newer ROCm than rocwheel's list of SDK libraries, because of libamdhip64.so.99 "
+        "(the SDK has libamdhip64.so.7): run paths keep its folders. To correct them, give the wheels of that SDK with "
+        "--with"
+    ) in done.stderr.splitlines()
+
+
 def kept_for_system(
     *files: InstalledFile, option: ToolkitOption = "auto"
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

@@ -173,7 +173,7 @@ class Subject:
         if owner.source not in self._toolkits:
             self._toolkits[owner.source] = judge_toolkit(self.tree, owner, self.settings, self._used_by)
         judged = self._toolkits[owner.source]
-        return Toolkit(judged.is_sdk, reason=judged.reason, keeps=keeps and not judged.reason)
+        return msgspec.structs.replace(judged, keeps=keeps and not judged.reason)
 
     def _used_by(self, owner: Distribution) -> frozenset[str]:
         return frozenset(use.provider for use in self.undeclared_uses if use.owner is owner)

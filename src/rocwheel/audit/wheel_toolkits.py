@@ -22,7 +22,13 @@ from rocwheel.environment.known_libraries import (
     is_versioned_by_rocm,
 )
 from rocwheel.environment.requirements import required_distributions
-from rocwheel.environment.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_selector
+from rocwheel.environment.sdk_layout import (
+    find_sdk_library,
+    is_newer_than_layout,
+    other_versions,
+    sdk_folders,
+    sdk_selector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -60,6 +66,8 @@ class Toolkit(msgspec.Struct, frozen=True):
     reason: str = ""
     """Why a wheel's toolkit is not the SDK: the libraries that led to this decision."""
 
+    is_newer: bool = False
+    """Whether the reason is a newer ROCm than the known layout, without the SDK's packages to look into."""
     keeps: bool = False
     """Whether run paths keep every folder that may have libraries, because the user chose that."""
 
@@ -113,7 +121,9 @@ def judge_toolkit(
     known = _sdk_libraries(tree)
     if others := {name: found for name in needed if (found := _other_versions(tree, name, known))}:
         shown = first_of([f"{name} (the SDK has {', '.join(found)})" for name, found in others.items()])
-        return Toolkit(is_sdk=False, reason=f"another version of ROCm, because of {shown}")
+        is_newer = any(is_newer_than_layout(name) and not known & {*found} for name, found in others.items())
+        which = "a newer ROCm than rocwheel's list of SDK libraries" if is_newer else "another version of ROCm"
+        return Toolkit(is_sdk=False, reason=f"{which}, because of {shown}", is_newer=is_newer)
     cuda = [name for name in needed if is_cuda_library(name)]
     if cuda and not _uses_sdk(tree, owner, used_by):
         return Toolkit(is_sdk=False, reason=f"CUDA, because of {first_of(cuda)}")

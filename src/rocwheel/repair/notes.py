@@ -83,6 +83,7 @@ _BUILD = (
     "{} {}, a path from the build machine, because missing libraries may be there on other machines. Give the packages "
     "that have them with --with, or remove the entries with 'rocwheel runpath set'"
 )
+_NEWER = "is for {}: run paths keep its folders. To correct them, give the wheels of that SDK with --with"
 _INSTEAD = "is for {}: {}. To use the SDK's packages for every library that they have, add --toolkit sdk"
 
 
@@ -130,8 +131,10 @@ def _is_of_build(entry: str) -> bool:
 
 def toolkit_note(repaired: RepairedTree, owner: Distribution) -> str:
     """Return a note about libraries that a wheel takes from the machine's toolkits; empty if it takes nothing."""
-    reason = repaired.toolkits[owner.source].reason
-    found = repaired.kept_for_system(owner)
+    toolkit, found = repaired.toolkits[owner.source], repaired.kept_for_system(owner)
+    reason = toolkit.reason
+    if toolkit.is_newer:
+        return _NEWER.format(reason)
     if not found:
         return _OTHERS.format(reason) if reason else ""
     folders = dict.fromkeys(place for finds in found.values() for one in finds for place in one.place.split(":"))
