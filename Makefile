@@ -13,7 +13,7 @@ COMPILE = $(BIN)/python -m compileall -q src
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: flaws hostile help setup demo test test-newest test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: flaws hostile help setup demo test test-newest test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments check-tables debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -119,6 +119,9 @@ repair-proof: setup  ## repaired wheels of the index before the real loader: it 
 
 environments: setup  ## the sample's packages in three releases of Debian, five Pythons, as root and as a user; a table
 	$(BIN)/python -m scripts.environments $(ENVIRONMENTS)
+
+check-tables: setup ## the tables of GPUs, products and libraries against their public sources, before each release
+	$(BIN)/python -m scripts.check_tables $(TABLES)
 
 debian: setup    ## Debian's real ROCm packages become wheels, installed and used
 	bash examples/debian/run.sh

@@ -1,0 +1,1 @@
+"""Compares the tables of rocwheel with their public sources, before each release."""
