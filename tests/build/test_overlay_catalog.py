@@ -90,7 +90,9 @@ def test_a_plug_in_that_is_opened_by_its_path_keeps_all_its_code(tmp_path: Path)
     add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
     add_library(stage, "plugin.so", ["gfx906 gfx1030"])
     dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel")
-    assert "warning: lib/plugin.so: keeps its device code for all GPUs: no file needs it by its SONAME" in told
+    assert (
+        "warning: lib/plugin.so: keeps its device code for all GPUs: no file needs this library by its SONAME" in told
+    )
     assert targets_of(unpack(dist, tmp_path / "site"), "plugin.so") == ["gfx1030", "gfx906"]
 
 
@@ -100,7 +102,7 @@ def test_a_library_without_code_of_the_common_set_stays_whole(tmp_path: Path) ->
     add_library(stage, "libhipblas.so.3", needed=["librocblas.so.5"])
     add_library(stage, "libhipsparselt.so.0", ["gfx942 gfx950"])
     dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel", "--common", "gfx942")
-    reason = "keeps its device code for all GPUs: it has no code for the common set, gfx942"
+    reason = "keeps its device code for all GPUs: the file has no code for the common set, gfx942"
     assert f"warning: lib/librocblas.so.5: {reason}" in told
     assert members(dist, "rocm_sdk_device_gfx942") == ["lib/libhipsparselt.so.0.gfx942"]
 
@@ -108,7 +110,9 @@ def test_a_library_without_code_of_the_common_set_stays_whole(tmp_path: Path) ->
 def test_a_library_of_spir_v_alone_stays_whole(tmp_path: Path) -> None:
     add_library(artifact(tmp_path / "in", "blas_lib_generic"), "libhipblas.so.3", ["amdgcnspirv"])
     dist, told = build_packages(tmp_path, "--split-device=overlay", "--selector", "wheel")
-    assert "warning: lib/libhipblas.so.3: keeps its device code for all GPUs: it has only code for any GPU" in told
+    assert (
+        "warning: lib/libhipblas.so.3: keeps its device code for all GPUs: the file has only code for any GPU" in told
+    )
     assert list(dist.glob("*device*")) == []
 
 
@@ -119,8 +123,8 @@ def test_libraries_that_were_split_before_are_refused_by_name(tmp_path: Path) ->
     done = run_on_artifacts("build", tmp_path, "--dest-dir", str(tmp_path / "out"), "--split-device=overlay")
     assert done.returncode == 2
     for name in ("lib/libtwo.so", "lib/libother.so"):
-        assert f"{name}: is a split library, whose code runtimes without kpack don't find; expected" in done.stderr
-    assert "Join it first: rocwheel device join HOST TARGET... --output FOLDER" in done.stderr
+        assert f"{name}: is a split library; runtimes without kpack don't find its code; expected" in done.stderr
+    assert "Join the library first: rocwheel device join HOST TARGET... --output FOLDER" in done.stderr
     assert not (tmp_path / "out/dist").exists()
 
 

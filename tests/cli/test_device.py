@@ -214,7 +214,7 @@ def test_the_declared_targets_are_those_of_the_edited_code(
 
 
 EXTRACT = r"Extract code objects with 'rocwheel device extract', and specify the extracted files\."
-HOST = r"no library whose code is in archives\. Specify the (folder 'host' from the split|host wheel from the split)"
+HOST = r"no library with code in archives\. Specify the (folder 'host' from the split|host wheel from the split)"
 
 COMMANDS = {
     "list": ("{}",),
@@ -439,7 +439,14 @@ def test_an_archive_for_what_is_no_target_is_named(run: Run, tree: Path, command
 @pytest.mark.parametrize(
     ("command", "status", "found"),
     [
-        ("join", 2, f"error: {NAME}: its archives are missing; expected at least one of ../.kpack/libx.so_@GFXARCH@."),
+        (
+            "join",
+            2,
+            (
+                f"error: {NAME}: the archives with its code are missing; expected at least one of "
+                f"../.kpack/libx.so_@GFXARCH@."
+            ),
+        ),
         ("extract", 2, "the code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
         ("list", 1, "the code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
         ("inspect", 1, "the code is in kpack archives that don't exist: ../.kpack/libx.so_@GFXARCH@.kpack"),
@@ -460,7 +467,7 @@ def test_a_marker_of_missing_archives_is_named_with_them(
 def test_splitting_a_library_without_its_archives_again_says_so(run: Run, tree: Path) -> None:
     shutil.rmtree(tree / ".kpack")
     finished = run(*words(READERS["split"], tree))
-    missing = "was split before, but none of these archives with its code exist: ../.kpack/libx.so_@GFXARCH@.kpack"
+    missing = "was split before, but none of the archives with its code exist: ../.kpack/libx.so_@GFXARCH@.kpack"
     assert (finished.status, f"{NAME}: {missing}\n" in finished.stderr) == (0, True)
 
 

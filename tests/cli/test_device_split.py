@@ -140,7 +140,7 @@ def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run
         0,
         [
             (
-                "warning: /out/host/lib/libx.so: was split before, but none of these archives with its code exist: "
+                "warning: /out/host/lib/libx.so: was split before, but none of the archives with its code exist: "
                 "../.kpack/libx.so_@GFXARCH@.kpack, ../.kpack/libx.so-part2_@GFXARCH@.kpack"
             ),
         ],
@@ -169,13 +169,13 @@ def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, 
     assert status == 2
     assert err.replace(str(tmp_path), "").splitlines()[1:] == [
         (
-            "  /out/gfx906/.kpack/libx.so_gfx906.kpack: is a standalone archive; expected a folder of a target. "
-            "Specify the folder that goes over the host, such as /out/gfx906."
+            "  /out/gfx906/.kpack/libx.so_gfx906.kpack: is a standalone archive; expected the folder of a target. "
+            "Specify the folder whose content goes over the host's, such as /out/gfx906."
         ),
-        "  /out/host/lib/libx.so: isn't a folder; expected a folder of a target",
+        "  /out/host/lib/libx.so: isn't a folder; expected the folder of a target",
         (
-            "  /x-1.0-py3-none-linux_x86_64.whl: is a wheel; expected a folder of a target. "
-            "Specify its host wheel as HOST, or unpack the wheel."
+            "  /x-1.0-py3-none-linux_x86_64.whl: is a wheel; expected the folder of a target. "
+            "Specify the host wheel as HOST, or unpack this wheel."
         ),
     ]
 
@@ -195,7 +195,9 @@ def test_archives_that_are_missing_are_named(run: Run, tree: Path, tmp_path: Pat
     run("device", "split", tree, "--output", tmp_path / "out")
     status, _, err = run("device", "join", tmp_path / "out/host", "--output", tmp_path / "fat")
     assert status == 2
-    assert "its archives are missing; expected at least one of ../.kpack/libx.so" in err.replace("\n", " ")
+    assert "the archives with its code are missing; expected at least one of ../.kpack/libx.so" in err.replace(
+        "\n", " "
+    )
 
 
 @pytest.mark.slow
@@ -584,7 +586,8 @@ def test_a_wheel_variant_is_refused_with_what_to_do(run: Run, tmp_path: Path, su
     status, out, err = run("device", "split", wheel, "--output", tmp_path / "out")
     assert (status, out) == (2, "")
     assert err == (
-        f"error: {wheel}: is a wheel variant{named}, which contains its own code; expected a plain wheel. Split the "
-        "plain wheel, and make variants of its device wheels with `rocwheel index --variants`.\n"
+        f"error: {wheel}: is a wheel variant{named}, which contains its own code; expected a wheel without a "
+        "variant. Split the wheel without a variant, and create variants of its device wheels with `rocwheel "
+        "index --variants`.\n"
     )
     assert not (tmp_path / "out").exists()

@@ -138,7 +138,7 @@ def test_a_build_for_windows_splits_its_libraries(run: Run, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_build_for_windows_has_no_overlays_and_says_so(run: Run, tmp_path: Path) -> None:
     status, out, err = run("build", "--artifact-dir", SAMPLE, "-d", tmp_path / "made", "--split-device=overlay")
-    remark = "a Windows DLL or program, which no other file can replace"
+    remark = "a Windows DLL or program, which can't be replaced by another file"
     assert (status, " ".join((out + err).split()).count(remark)) == (0, 2)
 
 

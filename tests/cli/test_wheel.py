@@ -211,9 +211,9 @@ def test_it_looks_into_wheels(run: Run, tmp_path: Path, wheels: dict[str, list[P
     ("line", "found"),
     [
         ("device extract {host}", "Install the device package for the GPU in the same environment"),
-        ("device split {host} -o {out}", "is split already; expected a wheel with a fat binary or kernel files"),
+        ("device split {host} -o {out}", "is already split; expected a wheel with a fat binary or kernel files"),
         ("device split {device} -o {out}", "is a device wheel; expected a wheel with a fat binary or kernel files"),
-        ("device join {fat} -o {out}", "no library whose code is in archives"),
+        ("device join {fat} -o {out}", "no library with code in archives"),
         ("device bundle {fat} -o {out}", "a wheel; expected a linked code object"),
     ],
 )

@@ -154,7 +154,7 @@ def test_files_of_the_new_target_stay_as_they_are(tmp_path: Path) -> None:
     files[".kpack/x_gfx1031.kpack"] = make_kpack({("lib/libx.so", 0, "gfx1031"): code_for("gfx1031")})
     assert refusals(retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031")) == [
         ".kpack/x_gfx1030.kpack: gfx1031 has its own code, .kpack/x_gfx1031.kpack",
-        f"{KERNEL}: not offered to gfx1031: it has its own files, such as {KERNEL.replace('1030', '1031')}",
+        f"{KERNEL}: not offered to gfx1031: the target has its own files, such as {KERNEL.replace('1030', '1031')}",
     ]
 
 
@@ -347,7 +347,7 @@ def test_an_archive_is_not_written_under_the_name_of_another_gpu(tmp_path: Path)
     done = rocwheel("device", "retarget", "gfx1030=gfx1031", str(source), "-o", str(output))
     assert done.returncode == 2
     assert done.stderr == (
-        f"error: {output}: is named for gfx1030, so no runtime would find the code for gfx1031 in it; "
+        f"error: {output}: is named for gfx1030, so runtimes wouldn't find the code for gfx1031; "
         "expected a name with gfx1031. Name it x_gfx1031.kpack.\n"
     )
     assert not output.exists()

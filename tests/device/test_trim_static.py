@@ -179,7 +179,7 @@ def test_an_object_file_whose_section_has_no_bundle_stays_as_it_is(run_tool: Run
 def test_a_symbol_for_the_end_of_the_code_keeps_an_object_file_from_being_trimmed(
     assemble: Callable[..., Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(NotTrimmableError, match="a symbol or relocation for a place after the code"):
+    with pytest.raises(NotTrimmableError, match="a symbol or relocation for a location after the code"):
         rewrite_device_code(assemble(".globl end\nend:\n"), tmp_path / "y.o", KEEP, Storage(), trim=True)
     assert not (tmp_path / "y.o").exists()
 
@@ -196,7 +196,7 @@ def test_an_index_of_members_that_are_not_there_is_refused(library: Path, tmp_pa
     [index] = [part for part in iter_ar_parts(memoryview(data), name="x.a") if part.index_width]
     data[index.offset + 7] += 2
     (tmp_path / "x.a").write_bytes(data)
-    with pytest.raises(DeviceCodeError, match=r"a symbol index with offset 0x\w+, where no member begins"):
+    with pytest.raises(DeviceCodeError, match=r"a symbol index with offset 0x\w+, but no member begins there"):
         rewrite_device_code(tmp_path / "x.a", tmp_path / "y.a", KEEP, Storage(), trim=True)
     assert not (tmp_path / "y.a").exists()
 

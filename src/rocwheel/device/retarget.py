@@ -291,9 +291,9 @@ def _contains(data: Data, text: str) -> bool:
 
 
 def find_named_members(wheel: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
-    """Return a line for each folder of a retargeted wheel with archives or kernel files only for the old targets.
+    """Return a line for each folder in a retargeted wheel whose archives or kernel files are only for the old targets.
 
-    Files for another target belong in a separate device wheel, which an edit of one wheel can't make. Raises
+    Files for another target belong in a separate device wheel, which an edit of one wheel can't create. Raises
     `InputError` for a file that isn't a wheel.
     """
     processors = {pair.code.processor for pair in pairs}
@@ -315,23 +315,23 @@ _TABLE_LIMIT = 1 << 30
 
 
 class KernelNames(msgspec.Struct, frozen=True):
-    """The names that change in the tables of a library: the target, and the library's file names without suffixes."""
+    """The names that change in a library's tables: the target, and the library's file names without suffixes."""
 
     pair: TargetPair
     files: tuple[str, ...]
 
     @property
     def changes(self) -> dict[str, str]:
-        """The new names by old name."""
+        """The new names, keyed by old name."""
         processor, agent = self.pair.code.processor, self.pair.agent.processor
         return {name: renamed(name, processor, agent) for name in (processor, *self.files)}
 
 
 def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: str) -> None:
-    """Write the file ``name`` of a library for the GPUs of ``names.pair.agent``.
+    """Write a library's file ``name`` for the GPUs of ``names.pair.agent``.
 
-    Raises `NotRelabeledError` for content with an unknown way to name its target, and `DeviceCodeError` as
-    `retarget_code_object` and `FileRewrite` do.
+    Raises `NotRelabeledError` for content that names its target in an unknown way. Raises the same errors as
+    `retarget_code_object` and `FileRewrite`.
     """
     if is_code_object(data):
         for buffer in relabel_code_object(data, names.pair, CodePlace(name)):
@@ -352,8 +352,9 @@ def relabel_code_object(
 ) -> tuple[Data, ...]:
     """Return a code object for the agent of ``pair`` as buffers.
 
-    In messages, ``name`` (or the place) identifies the code; ``listed`` is the target that a table lists for it. Raises
-    `NotRelabeledError` for code that doesn't match the pair, and `DeviceCodeError` as `retarget_code_object` does.
+    In messages, ``name`` or, if it is empty, ``place`` identifies the code. ``listed`` is the target that a table lists
+    for the code. Raises `NotRelabeledError` for code that doesn't match the pair. Raises the same errors as
+    `retarget_code_object`.
     """
     old = read_code_object(data, place=place).target
     new = pair.agent_of(old) if old else None
@@ -398,7 +399,7 @@ def _unpacked(data: Data, name: str) -> bytes:
 
 
 def _rename(table: bytes, names: KernelNames, name: str) -> bytes:
-    """Return a Tensile table with other names. A name is a complete string in the table, so its length may change."""
+    """Return a Tensile table with the new names. Names are whole strings in the table, so their length can change."""
     _require_table(table, name)
     for old, new in names.changes.items():
         # Tensile's writer encodes strings in MessagePack's shortest form, and so does this encoder.

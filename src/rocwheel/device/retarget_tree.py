@@ -1,4 +1,4 @@
-"""Offers all code in a tree to more GPUs, as far as the libraries can look it up."""
+"""Offers all code in a tree to more GPUs, to the extent that the libraries can look up the code."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
 def retarget_archive(data: Data, file: ArchiveSink, pair: TargetPair, *, name: str) -> None:
     """Write the archive ``data`` for the GPUs of ``pair.agent``, with one code object in memory at a time.
 
-    The result is complete or isn't written: a runtime rejects every GPU if an archive for one of them lacks a unit.
-    Raises `NotRelabeledError` if some code can't be offered, and `DeviceCodeError` for damaged archives and as
-    `retarget_code_object` does.
+    The result is complete or isn't written, because a runtime rejects every GPU if an archive for one GPU lacks a unit.
+    Raises `NotRelabeledError` if some code can't be offered, and `DeviceCodeError` for damaged archives. Also raises
+    the same errors as `retarget_code_object`.
     """
     archive = read_archive(data, name=name)
     family = archive.family.replace(pair.code.processor, pair.agent.processor)
@@ -104,7 +104,7 @@ def _keys(entries: list[KpackEntry], pair: TargetPair, name: str) -> list[Kernel
 
 
 class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPUs to offer code to, and how edited bundles are stored."""
+    """The GPUs to offer code to, and settings for storing edited bundles."""
 
     pairs: tuple[TargetPair, ...]
     storage: Storage = Storage()
@@ -119,12 +119,12 @@ class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
 def retarget_files(
     files: Mapping[str, FileRange], order: RetargetOrder, folder: Path, *, taken: Iterable[str] = ()
 ) -> RetargetedTree:
-    """Offer the code in ``files``, by paths from one root, to more GPUs; new files are below ``folder``.
+    """Offer the code in ``files``, which are keyed by path from one root, to more GPUs; new files are below ``folder``.
 
-    Libraries get more entries in their bundles. Archives and files of Tensile libraries, which are found by name, get
-    copies. A copy has all code of its original or isn't made. ``taken`` are further paths that copies can't have. Code
-    that can't be offered is listed with the reason, with similar files together. Raises `InputError` for damaged files,
-    for all of them together, and `WorkError` if writing fails.
+    Libraries get more entries in their bundles. Archives and files of Tensile libraries, which are looked up by name,
+    get copies. A copy has all code of its original or isn't created. ``taken`` contains more paths that copies can't
+    have. Code that can't be offered is listed with the reason, and similar files are combined. Raises `InputError` for
+    damaged files, all in one error, and `WorkError` if writing fails.
     """
     run = _Run(files, order, folder, frozenset((*files, *taken)))
     map_collecting("files", run.file, sorted(files))
@@ -152,7 +152,7 @@ class _Run:
         return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused), lacking, tuple(self._warnings))
 
     def _refuse(self, error: InputError, agents: Iterable[str]) -> None:
-        """Record why code isn't offered to ``agents``; an empty list means that they have their own code."""
+        """Record why code isn't offered to ``agents``; an empty list means that these GPUs have their own code."""
         self._refused.append(error)
         for agent in agents:
             self._lacking[agent].append(str(error.source))
@@ -203,7 +203,7 @@ class _Run:
                 self._refuse(InputError(path, found), [pair.agent.processor])
 
     def _relabel(self, path: str, data: Data, pairs: tuple[TargetPair, ...]) -> None:
-        """Write a library with more entries in its bundles, if it needs any."""
+        """Write a library with more entries in its bundles, if it needs more."""
         order = RewriteOrder(
             edit=Retarget(pairs, self._order.verify),
             storage=self._order.storage,
@@ -236,11 +236,11 @@ class _Run:
                 self._add(path, new, pair, data)
 
     def kernel_folders(self) -> None:
-        """Copy the kernel files of each library for the new targets, unless these have some."""
+        """Copy each library's kernel files for the new targets, unless these targets already have kernel files."""
         for (folder, kernels), paths in sorted(self._kernels.items(), key=lambda item: (item[0][0], item[1][0])):
             for pair in self._pairs_of(kernels.target):
                 taken, fixed = {_new_path(path, pair) for path in paths} & self._taken, fixed_reason(kernels)
-                own = f"it has its own files, such as {min(taken)}" if taken else ""
+                own = f"the target has its own files, such as {min(taken)}" if taken else ""
                 if own or fixed:
                     subject = paths[0] if len(paths) == 1 else f"{folder}: {count(len(paths), 'file')}"
                     refusal = InputError(subject, f"not offered to {pair.agent}: {own or fixed}")
@@ -249,7 +249,7 @@ class _Run:
                     self._copy_kernels(paths, pair)
 
     def _copy_kernels(self, paths: list[str], pair: TargetPair) -> None:
-        """Copy all files, or no file if any can't be copied: the table would name missing files."""
+        """Copy all files, or no files if any file can't be copied, because the table would name missing files."""
         added, refused = len(self._added), len(self._refused)
         names = [posixpath.basename(path) for path in paths]
         stems = {name.removesuffix(".zlib").rpartition(".")[0] for name in names}
@@ -269,7 +269,7 @@ class _Run:
                 else:
                     write_kernel_file(data, file.file, names, name=path)
         except KpackError:
-            raise  # damage is no reason to skip an archive
+            raise  # a damaged archive isn't skipped
         except (DeviceCodeError, NotRelabeledError) as e:
             self._refuse(_refusal(path, e), [pair.agent.processor])
         else:
@@ -307,7 +307,7 @@ def _refusal(path: str, error: InputError) -> InputError:
 
 
 class NewFile(msgspec.Struct, frozen=True):
-    """A file for a target that had no such file: its path, the path of its original, and the target."""
+    """A file for a target that had no such file: its path, its original's path, and the target."""
 
     path: str
     origin: str
@@ -317,7 +317,7 @@ class NewFile(msgspec.Struct, frozen=True):
 class TreeRetargeting(msgspec.Struct, frozen=True):
     """The results for a folder: edited and new files, why other code isn't offered, and the number of unchanged files.
 
-    ``warnings`` are the libraries that couldn't be trimmed, with the reasons.
+    ``warnings`` names the libraries that couldn't be trimmed, with the reasons.
     """
 
     edited: tuple[str, ...]
@@ -328,10 +328,11 @@ class TreeRetargeting(msgspec.Struct, frozen=True):
 
 
 def copy_tree(source: Path, output: Path, order: RetargetOrder) -> TreeRetargeting:
-    """Copy the folder ``source`` to ``output``, with its code offered to more GPUs as in `retarget_files`.
+    """Copy the folder ``source`` to ``output``, with its code offered to more GPUs (see `retarget_files`).
 
-    Wheels in the folder stay unchanged. ``output`` must be new or empty, and not in ``source``; it appears when it is
-    complete. Raises `InputError` for unreadable paths and as `retarget_files` does, and `WorkError` if writing fails.
+    Wheels in the folder don't change. ``output`` must be new or empty, and not in ``source``; it appears when it is
+    complete. Raises `InputError` for unreadable paths, the same errors as `retarget_files`, and `WorkError` if writing
+    fails.
     """
     with new_folder(output, source) as made:
         paths = list_tree(source)
@@ -379,7 +380,7 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
     """Write the kpack archive ``source`` for another GPU to ``output``, which gets its name when it is complete.
 
     Raises `InputError` unless there is exactly one pair and the archive has its code. Also raises it for an ``output``
-    that is named for other GPUs, and as `retarget_archive` does.
+    that is named for other GPUs. Raises the same errors as `retarget_archive`.
     """
     if len(pairs) != 1:
         agents = ", ".join(str(pair.agent) for pair in pairs)
@@ -388,10 +389,10 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
             source, f"can't be for {agents} at once", expected="one archive for each target", remedy=remedy
         )
     [pair] = pairs
-    # Runtimes open an archive for the GPU in its name, and look up that GPU in it.
+    # Runtimes open an archive for the GPU in its name, and look up that GPU in the archive.
     named = [target.processor for target in targets_in_path(output.name)]
     if named and pair.agent.processor not in named:
-        found = f"is named for {', '.join(named)}, so no runtime would find the code for {pair.agent.processor} in it"
+        found = f"is named for {', '.join(named)}, so runtimes wouldn't find the code for {pair.agent.processor}"
         remedy = f"Name it {without_targets(output.name).replace('*', pair.agent.processor)}."
         raise InputError(output, found, expected=f"a name with {pair.agent.processor}", remedy=remedy)
     with FileRange.whole(source).view() as data:

@@ -1,4 +1,4 @@
-"""Decides which code objects of a binary a GPU would use, and why."""
+"""Determines which code objects in a binary a GPU would use, and why."""
 
 from __future__ import annotations
 
@@ -68,36 +68,36 @@ _ANY_RELEASE = "9999"
 
 
 class FolderLack(msgspec.Struct, frozen=True):
-    """The kernels that a folder lacks for a GPU; ``found`` follows the folder's place and "which"."""
+    """The kernels that a folder lacks for a GPU. In messages, ``found`` follows the folder's path and "which"."""
 
     folder: str
     found: str
     compiles: bool
     """Whether the library compiles the kernels at first use."""
     is_given: bool = True
-    """Whether the kernels would be among the given files; if not, the folder isn't judged."""
+    """Whether the kernels would be among the input files. If not, the folder isn't judged."""
 
 
 class FileVerdict(msgspec.Struct, frozen=True):
-    """What one file offers a GPU under the rules of one runtime."""
+    """The code that one file offers a GPU under the rules of one runtime."""
 
     path: str
     place: str
     """The path in the folder or wheel that contained the file; empty for a file that was specified directly."""
     gpu: TargetId
-    """The GPU, with a setting for each feature that the file's code for it depends on."""
+    """The GPU, with a setting for each feature that matters for the file's code."""
     runtime: Runtime
     uses: tuple[SelectedCode, ...]
     kpacked: bool = False
     """Whether the code is in kpack archives that are all missing."""
     up_to: str = ""
-    """The last ROCm release with this verdict and its reasons; empty if later releases have it too."""
+    """The last ROCm release with this verdict and its reasons; empty if they also apply to later releases."""
     since: str = ""
-    """The first ROCm release with this verdict and its reasons; empty if earlier releases have it too."""
+    """The first ROCm release with this verdict and its reasons; empty if they also apply to earlier releases."""
     faults: tuple[str, ...] = ()
-    """The faults of packages of these releases with the file, even though it is valid."""
+    """The faults that packages of these releases have with the file, even though the file is valid."""
     lack: FolderLack | None = None
-    """What the library's folder of kernels lacks."""
+    """The kernels that the library's folder lacks, or `None` if it lacks nothing."""
 
     @property
     def runs(self) -> bool:
@@ -107,11 +107,11 @@ class FileVerdict(msgspec.Struct, frozen=True):
 
 
 def judge_file(path: Path, agent: TargetId, *, rocm: str = "") -> tuple[FileVerdict, ...]:
-    """Return what a GPU would use of the file under each runtime's rules, or an empty tuple without device code.
+    """Return the code that a GPU would use under each runtime's rules, or an empty tuple without device code.
 
-    The code of a split library is in the kpack archives that its markers name, searched from the library's location.
+    A split library's code is in the kpack archives that its markers name, looked up relative to the library's location.
 
-    If code sets a feature that ``agent`` leaves open, there are verdicts for each setting, because the GPU has one of
+    If code sets a feature that ``agent`` doesn't set, there is a verdict for each setting, because the GPU has one of
     them. Raises `InputError` for an unreadable or damaged file.
     """
     return judge_files([path], [agent], rocm=rocm)
@@ -126,20 +126,21 @@ def judge_files(
     unread: list[RocwheelError] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[FileVerdict, ...]:
-    """Judge every binary at ``paths`` (files, folders, and packages) for each GPU, as `judge_file` does.
+    """Judge every binary at ``paths`` (files, folders, and packages) for each GPU.
 
     Packages are wheels and Debian packages.
 
-    A split library gets its code from the archives that are installed next to it, and from the archives among all
-    inputs. The inputs count as installed together. With ``is_machine``, all GPUs are in one machine. Then an archive
-    that lists one of them without its code blocks the code for all of them.
+    A split library's code comes from the archives that are installed next to it, and from the archives among all
+    inputs. The inputs count as installed together. With ``is_machine``, all GPUs are in one machine. Then, an archive
+    that lists one of the GPUs without having its code blocks the code for all GPUs.
 
-    With ``rocm``, a ROCm release, there is one verdict for that release. Without it, there is one verdict for each
-    range of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs
-    by name, or all releases. They omit releases older than the first one with support for the GPU. They also omit
-    releases that are too old for some of a file's code and find less.
+    With ``rocm``, a ROCm release, there is one verdict for that release. Otherwise, there is one verdict for each range
+    of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs by
+    name, or all releases. They omit releases older than the first one with support for the GPU. They also omit releases
+    that are too old for some of a file's code and find less code.
 
-    If the code or the name of one file sets a feature that a GPU leaves open, the verdicts on every file set it.
+    If the code or the name of one file sets a feature that a GPU doesn't set, the verdicts on every file set the
+    feature.
 
     Raises `InputError` for damaged or unreadable files, and `ProblemsError` for several. With a list ``unread``, the
     errors are appended to it instead, and raised only if there is no other file.
@@ -185,8 +186,8 @@ def _read(found: Binary | InputError, archives: GivenArchives) -> _Read:
 def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
     """Yield files with all the code that a runtime finds for them.
 
-    Archives that the given libraries open are judged only with those libraries. Any other archive has the code of all
-    archives with the same name except for the target, because a library's marker would name them together.
+    If a library among the inputs opens an archive, the archive is judged only together with that library. Other
+    archives are grouped if their names differ only in the target, because a library's marker would name them together.
     """
     lookups = [lookup for _, code, _ in read if code is not None for lookup in code.lookups]
     opened = {searched.archive.name for lookup in lookups for searched in lookup.archives}
@@ -205,12 +206,12 @@ def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
 
 
 def _archived(entries: Iterable[EntryCode]) -> BundleCode:
-    """Return what archives have under one key."""
+    """Return the code that archives have under one key."""
     return BundleCode(tuple(entries), is_bundle=False, is_archived=True)
 
 
 class _Opened(NamedTuple):
-    """The folder of kernels that a library opens, and whether its kernels would be among the given files."""
+    """The folder of kernels that a library opens, and whether the kernels would be among the input files."""
 
     folder: KernelFolder
     is_given: bool = True
@@ -252,7 +253,7 @@ def _judge_with_folder(
     is_machine: bool,
     rocm: str,
 ) -> Iterator[FileVerdict]:
-    """Yield the verdicts on a file; for a library without code, only the verdicts on a folder that lacks kernels."""
+    """Yield the verdicts on a file. For a library without code, yield only verdicts on a folder that lacks kernels."""
     for verdict in _judge(found, code or _Code(), settings, is_machine, rocm):
         lacking = opened.folder.find_lack(verdict.gpu, verdict.runtime) if opened else ""
         if opened and lacking and (opened.is_given or code is not None):
@@ -279,29 +280,29 @@ def _judge(
 
 
 class _Code(NamedTuple):
-    """The code of a file: its own, the code of an archive, or the code that a split library finds in archives."""
+    """A file's code: its own code, an archive's code, or the code that a split library finds in archives."""
 
     loaded: tuple[BundleCode, ...] = ()
-    """The relevant facts for runtimes of each bundle, or of the content of an archive under each key."""
+    """The facts that matter to runtimes, for each bundle or for an archive's content under each key."""
     keys: tuple[str, ...] = ()
-    """For an archive: the lookup key for the code of each bundle."""
+    """For an archive, the lookup key for each bundle's code."""
     lookups: tuple[UnitLookup, ...] = ()
-    """For a split library: the archives of each bundle."""
+    """For a split library, each bundle's archives."""
     headers: Mapping[tuple[str, int], LoadedHeader] = MappingProxyType({})
-    """For a split library: the headers of the code objects, by the name of the archive and the ordinal."""
+    """For a split library, the headers of the code objects, keyed by archive name and ordinal."""
     hip: HipRuntime | None = None
     """The HIP runtime that a library needs."""
 
     def uses(
         self, gpu: TargetId, runtime: Runtime, release: HipRelease, beside: Sequence[TargetId]
     ) -> tuple[SelectedCode, ...]:
-        """Return what a release uses of each bundle."""
+        """Return the code that a release uses from each bundle."""
         own = (select_loaded(bundle, gpu, runtime, release) for bundle in self.loaded)
         found = (select_stored(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
         return tuple(msgspec.structs.replace(use, bundles=count) for use, count in Counter((*own, *found)).items())
 
     def unused(self, reason: str) -> tuple[SelectedCode, ...]:
-        """Return that nothing of any bundle is used, for one reason."""
+        """Return for each bundle that none of its code is used, with ``reason``."""
         bundles = len(self.loaded) + len(self.lookups)
         return (SelectedCode(None, Fit.NONE, reason, bundles),) if bundles else ()
 
@@ -314,7 +315,7 @@ class _Code(NamedTuple):
 
     @property
     def listed(self) -> Sequence[Sequence[TargetId]]:
-        """The targets of each bundle, targets that its archives only list, and targets in the flags of code objects."""
+        """Each bundle's targets, including targets that only its archives list and targets in flags of code objects."""
         own = [[entry.target for entry in bundle.entries] for bundle in self.loaded]
         headers = [*(entry.header for bundle in self.loaded for entry in bundle.entries), *self.headers.values()]
         flags = tuple({header.target for header in headers if header is not None and header.target is not None})
@@ -344,7 +345,7 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
 
 
 def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dict[tuple[str, int], LoadedHeader]:
-    """Return the headers of the code objects in archives; ``given`` archives report their own damage."""
+    """Return the headers of the code objects in archives. Archives in ``given`` report their own damage."""
     found: dict[tuple[str, int], LoadedHeader | None] = {}
     for stored in (stored for unit in kpack.units for stored in unit.codes):
         if stored.identity not in found:
@@ -364,13 +365,13 @@ def _unit_entries(unit: CodeUnit, headers: Mapping[tuple[str, int], LoadedHeader
 
 
 def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
-    """Return the verdicts on the files that are opened; a kernel library opens no file named for other targets.
+    """Return the verdicts on the files that are opened; a kernel library doesn't open files named for other targets.
 
-    Names of folders above a folder or wheel with the library's files don't matter. With an extended runtime, a library
-    opens a file for a similar GPU, unless the same file exists for the GPU itself. A library for only one target
-    replaces the one for all GPUs (`rocwheel.targets.serving`).
+    The names of the folders above a folder or wheel with the library's files don't matter. With an extended runtime, a
+    library opens a file for a similar GPU, unless the same file exists for the GPU itself. A library for only one
+    target replaces the library for all GPUs (`rocwheel.targets.serving`).
     """
-    # Omit verdicts on libraries for other targets, and on libraries that are replaced by those for the GPU.
+    # Omit verdicts on libraries for other targets, and on libraries that libraries for the GPU replace.
     overlays = {v.place: split for v in verdicts if (split := split_overlay_path(v.place))}
     taken = {(v.gpu, overlays[v.place][0]) for v in verdicts if v.place in overlays and _is_for(v, overlays)}
     verdicts = [v for v in verdicts if (_is_for(v, overlays) if v.place in overlays else (v.gpu, v.place) not in taken)]
@@ -399,13 +400,13 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
 def _verdicts_by_release(
     verdict: FileVerdict, code: _Code, beside: Sequence[TargetId], rocm: str
 ) -> Iterator[FileVerdict]:
-    """Yield the verdict of a release, or of each range of releases that use the same code for the same reasons.
+    """Yield the verdict for a release, or for each range of releases that use the same code for the same reasons.
 
-    If the release, or any runtime that a library needs by name, doesn't know the GPU, nothing runs.
+    If the release, or any runtime that a library needs by name, doesn't know the GPU, no code runs.
     """
     processor = verdict.gpu.processor
     newest = rocm or (code.hip.last if code.hip else "") or known_release(_ANY_RELEASE)
-    # A release that doesn't exist, such as 7.3, is judged like the one before it.
+    # A release that doesn't exist, such as 7.3, is judged like the release before it.
     unknown = why_unknown(processor, newest) or why_unknown(processor, known_release(newest) or newest)
     if unknown:
         yield msgspec.structs.replace(verdict, uses=code.unused(unknown))
@@ -422,7 +423,7 @@ def _verdicts_by_release(
         begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
         spans.append((uses, begin, number))
     floor, last = next((number for number, row in enumerate(rows) if code.is_read_by(row)), 0), len(rows) - 1
-    # The faults of packages of releases that load compressed code for the GPU.
+    # The faults of packages from releases that load compressed code for the GPU.
     own = find_faults(code.hip.first, code.hip.last) if code.hip else find_faults()
     loading = [
         (rocm or row.since, rocm or row.last)
@@ -437,11 +438,10 @@ def _verdicts_by_release(
 
 
 def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequence[HipRelease]:
-    """Return the rows from the first release that knows a GPU on, with the row of that release cut there.
+    """Return the rows from the first release that knows a GPU on; the first row starts with that release.
 
     If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU cut in
-    two. Then the next release counts as one that knows the GPU, which may be wrong. ``oldest`` is the first relevant
-    release.
+    two. Then, the next release counts as knowing the GPU, which may be wrong. ``oldest`` is the first relevant release.
     """
     without, first = first_knowing(processor)
     since = first or (next_release(without) if without else "")
@@ -454,7 +454,7 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
         if not row.last or series_of(row.last) >= begin
     ]
     if first:
-        # A runtime that ends before the first release observed to know the GPU counts as one that knows it.
+        # If a runtime ends before the first release that was observed to know the GPU, it counts as knowing the GPU.
         return later or rows
     earlier = [
         msgspec.structs.replace(row, last=without) if not row.last or series_of(row.last) >= begin else row
@@ -465,13 +465,13 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
 
 
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:
-    """Return whether packages of a release load code from a compressed bundle; some read more than AMD's packages."""
+    """Return whether packages of a release load code from a compressed bundle. Some packages read more than AMD's."""
     read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
     return any(select_loaded(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 
 
 def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
-    """Yield the relevant facts for runtimes of each bundle, a standalone code object, or unlinked code."""
+    """Yield the facts that matter to runtimes for each bundle, standalone code object, or piece of unlinked code."""
     if is_code_object(data):
         header = read_loaded_header(bytes(data[:HEADER_SIZE]))
         target = read_code_object(data, place=CodePlace(name)).target
@@ -480,9 +480,9 @@ def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
     for source in iter_code_sources(data, name=name):
         bundle = source.bundle
         entries = [entry for entry in bundle.plain.device_entries if entry.size]
-        # The headers of code objects by their offset in the bundle. A compressed bundle is decompressed up to its first
-        # code object, and no further if the entry IDs are sufficient for its version. Compilers write all code of a
-        # bundle in one version.
+        # The headers of code objects, keyed by offset in the bundle. A compressed bundle is decompressed up to its
+        # first code object, and no further if the entry IDs are sufficient for its version. Compilers write all code
+        # in a bundle in one version.
         heads: dict[int, bytes] = {}
         ordered = sorted(entries, key=lambda entry: entry.offset)
         for entry, piece in iter_entries(source.view, bundle, ordered):
@@ -499,7 +499,7 @@ def _loaded(data: Data, name: str) -> Iterator[BundleCode]:
 
 
 def _features_that_matter(files: Iterable[tuple[Binary, _Code]], agent: TargetId) -> set[str]:
-    """Return the features that code for the GPU sets in some file, or that a kernel file name for it has."""
+    """Return the features that are set by code for the GPU in some file, or by a kernel file name for the GPU."""
     bundles = (targets for found, code in files for targets in (*code.listed, _named_targets(found.place)))
     codes = {code for targets in bundles for code in targets if code.features}
     suiting = [code for code in codes if fit(TargetId(code.processor), agent, Runtime.EXTENDED) is not Fit.NONE]

@@ -1,4 +1,4 @@
-"""Selects the code object from a bundle, or from the archives of a split library, with the reason."""
+"""Selects the code object from a bundle, or from a split library's archives, and gives the reason."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def needed_runtime(data: Data, *, name: str) -> HipRuntime | None:
 
 
 class SelectedCode(msgspec.Struct, frozen=True):
-    """Bundles of one file that provide the same code; ``code`` is ``None`` if nothing runs."""
+    """Bundles in one file that provide the same code; ``code`` is ``None`` if no code runs."""
 
     code: TargetId | None
     fit: Fit
@@ -50,15 +50,15 @@ class SelectedCode(msgspec.Struct, frozen=True):
 
 
 class EntryCode(NamedTuple):
-    """The code in a bundle entry: the target and kind from its ID, and the header of the code object."""
+    """The code in a bundle entry: the target and kind from its ID, and the code object's header."""
 
     target: TargetId
     kind: str
     header: LoadedHeader | None
-    """`None` for other kinds of code, and if the version of the bundle's other code makes the header unnecessary."""
+    """The header; `None` for other kinds of code, and if the bundle's other code makes this header unnecessary."""
 
     def loads_with(self, release: HipRelease) -> bool:
-        """Return whether the release loads code objects of this version, and also generic code if this is generic."""
+        """Return whether the release loads code objects of this version and, if the code is generic, generic code."""
         is_known = self.header is None or self.header.version in release.code_objects
         return is_known and not (self.target.is_generic and release.generics is Generics.NONE)
 
@@ -66,8 +66,8 @@ class EntryCode(NamedTuple):
 class BundleCode(NamedTuple):
     """The entries of a bundle with code, in order, and the header version of a compressed bundle.
 
-    A standalone code object is one entry that is found without a lookup. The content of an archive under one key has
-    the same form.
+    A standalone code object is represented as one entry that is found without a lookup. The content of an archive under
+    one key has the same form.
     """
 
     entries: tuple[EntryCode, ...]
@@ -76,7 +76,7 @@ class BundleCode(NamedTuple):
     is_archived: bool = False
 
     def is_read_by(self, release: HipRelease) -> bool:
-        """Return whether the release can read all of it, for any GPU."""
+        """Return whether the release can read all of the bundle, for any GPU."""
         is_opened = self.compressed is None or self.compressed in release.compressed
         if self.is_archived and release.archives is Archives.NONE:
             return False
@@ -84,14 +84,14 @@ class BundleCode(NamedTuple):
 
 
 def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release: HipRelease) -> SelectedCode:
-    """Return what a HIP release loads from a bundle: the entry that it finds, if it loads the code object there."""
+    """Return the code that a HIP release loads from a bundle: the entry that it finds, if it loads that code object."""
     if bundle.compressed is not None and bundle.compressed not in release.compressed:
         since = first_reader(bundle.compressed)
         others = f", as does {other_readers(bundle.compressed)}" if other_readers(bundle.compressed) else ""
         who = (
             f"ROCm {since} and later read{others}"
             if since
-            else "no ROCm reads, because they use its raw size as its size"
+            else "no ROCm reads, because runtimes use its raw size as its size"
         )
         return _nothing(f"a bundle with compression version {bundle.compressed}, which {who}")
     if bundle.is_archived and release.archives is Archives.NONE:
@@ -125,7 +125,7 @@ def _why_refused(
 def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_looked_up: bool) -> str:
     """Return why a release doesn't find an entry that fits the GPU.
 
-    Empty if it does, and for entries that don't fit.
+    Returns an empty string if the release finds the entry, and for entries that don't fit.
     """
     if fit(entry.target, agent, Runtime.EXTENDED) is Fit.NONE:
         return ""
@@ -164,10 +164,10 @@ def select_stored(
     headers: Mapping[tuple[str, int], LoadedHeader],
     beside: Sequence[TargetId] = (),
 ) -> SelectedCode:
-    """Return what ``gpu`` gets from the archives of a split library, in a machine with the GPUs ``beside`` it.
+    """Return the code that ``gpu`` gets from a split library's archives, in a machine with the GPUs ``beside`` it.
 
-    If an archive lists one of these GPUs but lacks the unit, no GPU gets code for the unit. ``headers`` are the headers
-    of code objects, by the name of the archive and the ordinal.
+    If an archive lists one of these GPUs but lacks the unit, no GPU gets code for the unit. ``headers`` contains the
+    headers of code objects, keyed by archive name and ordinal.
     """
     if release.archives is Archives.NONE:
         return _nothing(_unread_archives())
@@ -191,12 +191,12 @@ def _unread_archives() -> str:
 
 
 def _why_stopped(lookup: UnitLookup, gpu: TargetId, beside: Sequence[TargetId]) -> str:
-    """Return why runtimes don't load code that later runtimes find in archives, or an empty string if they do."""
+    """Return why runtimes don't load code that later runtimes find in archives, or an empty string if they load it."""
     others = sorted({str(other) for other in beside if other != gpu}, key=text_sort_key)
     if others:
-        return f"next to {', '.join(others)}: runtimes use the code for one GPU of a machine for all of them"
+        return f"next to {', '.join(others)}: runtimes use the code for one GPU in a machine for all its GPUs"
     found = lookup.find(gpu, stops=True)
-    return f"{_lack(lookup, found)}, and runtimes search no further archive" if found.lacking else ""
+    return f"{_lack(lookup, found)}, and runtimes don't search further archives" if found.lacking else ""
 
 
 def _lack(lookup: UnitLookup, found: LookupResult) -> str:
@@ -207,7 +207,7 @@ def _lack(lookup: UnitLookup, found: LookupResult) -> str:
 def _why_nothing(lookup: UnitLookup, gpu: TargetId) -> str:
     if not lookup.archives:
         return f"no archive at {', '.join(lookup.wrapper.marker.search_paths)}"
-    lead = "its archives have no code for this GPU"
+    lead = "the archives have no code for this GPU"
     elsewhere = "in an archive that is named for another GPU"
     reasons = (
         f"{target}: {explain(target, gpu) if fit(target, gpu) is Fit.NONE else elsewhere}" for target in lookup.targets

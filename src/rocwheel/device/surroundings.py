@@ -44,11 +44,11 @@ _SITES = ("", "lib*/python3*/site-packages", "Lib/site-packages")
 _VERSION = re.compile(r"([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 _LOCAL_VERSION = re.compile(r"[^+]*\+rocm([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 _CODED_VERSION = re.compile(r".*\.([0-9]{1,2})([0-9]{2})([0-9]{2})(?:[-~]|\Z)")
-"""AMD ends the versions of its Debian packages with the release: 4.4.1.60404-129 is from ROCm 6.4.4."""
+"""A Debian version that ends with the ROCm release, as in AMD's packages: 4.4.1.60404-129 is from ROCm 6.4.4."""
 
 
 def _find_installation(path: Path) -> Path | None:
-    """Return the site-packages folder or the prefix that contains a file or folder, or `None` if there isn't one."""
+    """Return the site-packages folder or the prefix that contains a path, or `None` if there is no such folder."""
     whole = path.resolve()
     parents = (whole, *whole.parents) if whole.is_dir() else whole.parents
     return next((folder for folder in parents if _is_installation(folder)), None)
@@ -72,11 +72,12 @@ class NamedRelease(NamedTuple):
 
 
 def find_release(paths: Iterable[Path]) -> NamedRelease | None:
-    """Return the newest ROCm release that something at ``paths`` names, however old, or `None`.
+    """Return the newest ROCm release that is named at ``paths``, regardless of its age, or `None`.
 
-    Packages of a ROCm SDK have the release as their version, and packages for it have it as their local version
-    (``+rocm7.0``). They may be wheels, or installed in a folder that is given or contains a given path. Debian's ROCm
-    packages and the dependencies of other packages also have the release. A prefix has it in a separate file.
+    Packages in a ROCm SDK have the release as their version, and packages built for an SDK have it as their local
+    version (``+rocm7.0``). They may be wheels, or may be installed in a folder that is one of the paths or contains
+    one. Debian's ROCm packages, and the dependencies of other packages, also name the release. A prefix has the release
+    in a separate file.
     """
     found = [named for path in paths for named in _named_at(path)]
     return max(found, key=lambda named: parse_rocm(named.release), default=None)
@@ -107,7 +108,7 @@ def _signs(folder: Path) -> Sequence[Sign]:
 
 
 def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
-    """Yield the release of a package, and the release of the runtime that it was built with."""
+    """Yield a package's own release, and the release of the runtime that the package was built with."""
     try:
         with open_deb(path) as deb:
             control = deb.control
@@ -128,14 +129,14 @@ def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
 
 
 class Completeness(NamedTuple):
-    """How complete the given files of a library's package are."""
+    """Facts about how complete the input files from a library's package are."""
 
     is_divided: bool
-    """Whether other packages provide its kernels, each for some GPUs."""
+    """Whether other packages provide the library's kernels, each for some GPUs."""
     is_closed: bool
-    """Whether nothing else will be installed with it."""
+    """Whether no other files will be installed with the library."""
     is_alone: bool = False
-    """Whether the library was given without the files that are installed with it."""
+    """Whether the input has only the library, without the files that are installed with it."""
 
 
 class GivenDeb(NamedTuple):
@@ -154,9 +155,9 @@ def find_debs(paths: Iterable[Path]) -> list[Path]:
 
 
 def unpack_deb(path: Path, folder: str) -> GivenDeb:
-    """Unpack the binaries of a package into new files in ``folder``.
+    """Unpack a package's binaries into new files in ``folder``.
 
-    Raises `DebError` for a damaged package, and `WorkError` if there is no room.
+    Raises `DebError` for a damaged package, and `WorkError` if there is no space.
     """
     binaries, places = list[Binary](), list[str]()
     with open_deb(path) as deb:
@@ -184,7 +185,7 @@ def _unpack(name: str, head: bytes, content: DebContent, folder: str) -> Path:
 
 
 def completeness_of(library: Binary, debs: Iterable[GivenDeb] = ()) -> Completeness:
-    """Return the completeness for a given file, from its package, environment, prefix, or artifact."""
+    """Return how complete the input files for a library are, based on its package, environment, prefix, or artifact."""
     if library.file is not None:
         controls = {f"{deb.path}!{one.place}": deb.control for deb in debs for one in deb.binaries}
         is_unfinished = controls[library.name].package in unfinished_packages([deb.control for deb in debs])

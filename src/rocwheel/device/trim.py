@@ -1,15 +1,15 @@
-"""Makes libraries, DLLs, and programs smaller by removing the free space of device code.
+"""Makes libraries, DLLs, and programs smaller by removing the free space between device code.
 
-Bundles move together at the start of the section, the space after them is removed from the file, and no other address
-changes. In ELF files:
+Bundles move together at the start of the section, the space after them is removed from the file, and no other addresses
+change. In ELF files:
 
 * the section and its segment end with the bundles, and later data in the segment move closer to them in the file
   (`rocwheel.device.trim_space`);
 * relocations and symbols give the wrappers, and other pointers to bundles, the new addresses;
 * later data in the file move up by whole pages.
 
-So all loaded data are in sections, and the program headers follow the ELF header. Therefore strip and objcopy from
-binutils, LLVM, and elfutils, and patchelf work on the result as on the original.
+So all loaded data is in sections, and the program headers follow the ELF header. Therefore, patchelf, and strip and
+objcopy from binutils, LLVM, and elfutils, work with the result in the same way as with the original.
 
 In Windows DLLs and programs, the space after the bundles is removed from the file, but not from memory. The loader
 fills the section with zeros to its old size.
@@ -84,7 +84,7 @@ class FatLibrary(msgspec.Struct, frozen=True):
     section: ElfSection
     """``.hip_fatbin``."""
     holder: Segment
-    """The segment with the section."""
+    """The segment that contains the section."""
     addresses: tuple[Pointer, ...]
     """The addresses in that section that symbols and relocations store."""
 
@@ -100,15 +100,15 @@ class FatLibrary(msgspec.Struct, frozen=True):
 
     @property
     def unit(self) -> int:
-        """The unit for changes of file offsets, so that pages of memory remain pages of the file."""
+        """The unit for changes to file offsets, which keeps pages in memory aligned with pages in the file."""
         return max([PAGE, *(segment.alignment for segment in load_segments(self.segments))])
 
 
 def require_trimmable(data: Data, *, name: str) -> None:
-    """Check, before any work on the bundles, that the file itself can be trimmed.
+    """Check whether the file itself can be trimmed, before any work on the bundles.
 
-    Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` if no program header is available for the
-    data after the device code. For object files and static libraries, raises as `plan_object_trim` does.
+    Raises the same errors as `read_fat_library`, and `NotTrimmableError` if no program header is available for the data
+    after the device code. For object files and static libraries, raises the same errors as `plan_object_trim`.
     """
     fat = read_fat_binary(data, name=name)
     if is_pe64(data) and fat is not None and not fat.is_kpacked:
@@ -127,8 +127,8 @@ def require_trimmable(data: Data, *, name: str) -> None:
 def read_fat_library(data: Data, *, name: str) -> FatLibrary:
     """Read the shared library ``data``.
 
-    Raises `NotTrimmableError` for programs (also static ones), for object files, and if the device code shares its
-    place in the file. Raises another `InputError` for a file that isn't a library with device code, and for damaged
+    Raises `NotTrimmableError` for programs, including static ones, for object files, and if other data shares the
+    device code's section. Raises another `InputError` for a file that isn't a library with device code, and for damaged
     files.
     """
     fat = read_fat_binary(data, name=name)
@@ -147,9 +147,9 @@ def read_fat_library(data: Data, *, name: str) -> FatLibrary:
 
 
 def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
-    """Read the surroundings of the device code ``fat`` in the shared library or program ``data``.
+    """Read the structures around the device code ``fat`` in the shared library or program ``data``.
 
-    Raises `NotTrimmableError` if the device code shares its place in the file, and `ElfError` for damaged files.
+    Raises `NotTrimmableError` if other data shares the device code's section, and `ElfError` for damaged files.
     """
     name = fat.name
     source = ElfBytes(data, name)
@@ -178,7 +178,7 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
     ]
     if any(size and start < library.stop and start + size > library.start for start, size in places):
         place = CodePlace(fat.name, library.start)
-        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")
+        raise NotTrimmableError(place, "other data in .hip_fatbin", expected="only device code")
     return library
 
 
@@ -191,7 +191,7 @@ def _kind(data: Data) -> str:
 
 
 def is_program(source: ElfBytes, header: Header) -> bool:
-    """Return whether a file is a program; static programs may be position-independent without an interpreter."""
+    """Return whether a file is a program. Static programs may be position-independent and have no interpreter."""
     segments = read_segments(source, header)
     dynamic = read_dynamic(source, segments)
     is_pie = dynamic is not None and dynamic.is_pie
@@ -204,9 +204,9 @@ _TABLES = struct.Struct("<QQ")
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """The new layout of the library: the places of the bundles, and the moves of the rest.
+    """The new layout of the library: the positions of the bundles, and how the rest moves.
 
-    ``moved`` are the other moves, and ``segments`` are the program headers, still with old offsets.
+    ``moved`` contains the other moves, and ``segments`` contains the program headers, still with old offsets.
     """
 
     moves: tuple[BundleMove, ...]
@@ -220,14 +220,14 @@ class _Layout(msgspec.Struct, frozen=True):
 
 
 def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
-    """Return the patch that makes ``changes`` to the bundles of the shared library ``data`` and trims it.
+    """Return the patch that applies ``changes`` to the bundles of the shared library ``data`` and trims the library.
 
-    If no page would be gained, the patch makes only the changes; without changes, it changes nothing.
+    If trimming wouldn't save a page, the patch only applies the changes; without changes, it changes nothing.
 
-    Raises `NotTrimmableError` for ELF programs, and for object files as `plan_object_trim` does. Also raises it if a
-    symbol gives the place of a wrapper's bundle, or a symbol or relocation stores an address inside a bundle. The same
-    error means that no program header is available for the data after the bundles. Raises another `InputError` for
-    damaged files.
+    Raises `NotTrimmableError` for ELF programs, and the same errors as `plan_object_trim` for object files. Also raises
+    `NotTrimmableError` if a symbol determines the bundle of a wrapper, if a symbol or relocation stores an address
+    inside a bundle, or if no program header is available for the data after the bundles. Raises another `InputError`
+    for damaged files.
     """
     if is_pe64(data):
         return plan_image_trim(data, name=name, changes=changes)
@@ -246,7 +246,7 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
 
 
 def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | None:
-    """Choose the place of everything, or return `None` if there is no page to gain.
+    """Choose the position of everything, or return `None` if trimming wouldn't save a page.
 
     The section still fills its last page, because the runtime reads 4096 bytes of a plain bundle.
     """
@@ -282,9 +282,9 @@ def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
 
 
 class _Addresses(msgspec.Struct, frozen=True):
-    """The old and new addresses of bundles, and the address from which on nothing else stays.
+    """The old and new addresses of bundles, and the first address from which any other address would be lost.
 
-    The section's end is included: linkers put ``_end`` and ``_edata`` there if nothing loaded follows.
+    The addresses include the section's end: linkers put ``_end`` and ``_edata`` there if no loaded data follows.
     """
 
     name: str
@@ -293,7 +293,7 @@ class _Addresses(msgspec.Struct, frozen=True):
     to_offset: int
 
     def new(self, old: int) -> int:
-        """Return the new address for ``old``; raise `NotTrimmableError` if there isn't one."""
+        """Return the new address for ``old``; raise `NotTrimmableError` if there is no new address."""
         if old not in self.moves and old >= self.stays:
             raise NotTrimmableError(
                 CodePlace(self.name, old + self.to_offset),
@@ -304,12 +304,12 @@ class _Addresses(msgspec.Struct, frozen=True):
 
 
 def _stored_at(name: str, wrapper: Wrapper) -> int:
-    """Return the file offset of the value that decides a wrapper's pointer."""
+    """Return the file offset of the value that determines a wrapper's pointer."""
     if wrapper.pointer.stored_at is None:
         raise NotTrimmableError(
             CodePlace(name, wrapper.offset),
             "a wrapper whose relocation names its bundle by a symbol",
-            expected="a relocation by address, as linkers make for shared libraries",
+            expected="a relocation by address, which linkers create for shared libraries",
         )
     return wrapper.pointer.stored_at
 
@@ -337,7 +337,7 @@ class FatImage(msgspec.Struct, frozen=True):
     section: PeSection
     """``.hip_fat``."""
     pointers: tuple[tuple[int, int], ...]
-    """The file offsets of pointers into that section that the loader corrects, with their addresses."""
+    """The file offsets of those pointers into that section that the loader corrects, with the pointers' addresses."""
 
     @property
     def start(self) -> int:
@@ -351,10 +351,10 @@ class FatImage(msgspec.Struct, frozen=True):
 
 
 def read_fat_image(data: Data, fat: FatBinary) -> FatImage:
-    """Read the surroundings of the device code ``fat`` in the DLL or program ``data``.
+    """Read the structures around the device code ``fat`` in the DLL or program ``data``.
 
-    Raises `NotTrimmableError` if parts of the file can't be moved, the device code shares its place, or something there
-    is exported. Raises `SignedFileError` for a signed file, and another `PeError` for damaged files.
+    Raises `NotTrimmableError` if parts of the file can't be moved, other data shares the section, or something in the
+    section is exported. Raises `SignedFileError` for a signed file, and another `PeError` for damaged files.
     """
     image = open_image(PeBytes(data, fat.name))
     try:
@@ -393,16 +393,16 @@ def _pointers_into(image: Image, section: PeSection) -> Iterator[tuple[int, int]
 
 
 def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
-    """Return the patch that makes ``changes`` to the bundles of the DLL or program ``data`` and trims it.
+    """Return the patch that applies ``changes`` to the bundles of the DLL or program ``data`` and trims the file.
 
-    If nothing would be gained, the patch makes only the changes. Raises as `read_fat_image` does, `NotTrimmableError`
-    for a pointer into a bundle, and another `InputError` for damaged files.
+    If trimming wouldn't save any space, the patch only applies the changes. Raises the same errors as `read_fat_image`,
+    `NotTrimmableError` for a pointer into a bundle, and another `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     assert isinstance(fat, FatBinary), "require_trimmable has seen its code"
     library = read_fat_image(data, fat)
     moves = pack_bundles(library.start, tuple(fat.iter_bundles(data)), changes)
-    # The bytes of the file that the section needs: up to the last bundle, rounded up to the file alignment.
+    # The bytes that the section needs in the file: up to the last bundle, rounded up to the file alignment.
     used = moves[-1].content[-1].stop - library.start if moves else library.section.file_size
     alignment = max(library.image.header.file_alignment, 1)
     size = -(-used // alignment) * alignment

@@ -1,14 +1,14 @@
 """Removes free space from a segment: moves bundles, and removes bytes from the middle of the segment.
 
-The data after these bytes, the rest, stay in place in memory and so need a separate program header:
+The data after these bytes, called the rest, stays in place in memory, so it needs a separate program header:
 
 * the header of ``PT_PHDR``, which only programs need, but lld also writes it into shared libraries;
 * otherwise, as after GNU ld, the next segment, if its first data become read-only after relocation
   (``PT_GNU_RELRO``). Then the rest is loaded with this segment and also becomes read-only;
 * otherwise, as in programs from lld, the header of the second of two data segments, which become one.
 
-The table of program headers keeps its place and length. In binutils, strip and objcopy always write it after the ELF
-header, over any data that would follow a shorter table.
+The table of program headers keeps its position and length. In binutils, strip and objcopy always write the table after
+the ELF header, over any data that would follow a shorter table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PAGE: Final = 4096
 
 
 class BundleMove(msgspec.Struct, frozen=True):
-    """The old and new file offsets of a bundle, and its new content, in ascending order."""
+    """The old and new file offsets of a bundle, and the bundle's new content, in ascending order."""
 
     old: int
     new: int
@@ -60,7 +60,7 @@ class BundleMove(msgspec.Struct, frozen=True):
 def pack_bundles(start: int, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[BundleMove, ...]:
     """Put each bundle on the next page of a section that begins at the file offset ``start``.
 
-    Pages count from there. A bundle stays in place if the new place would be after it.
+    Pages are relative to ``start``. A bundle stays in place if its new position would be after its old position.
     """
     changed = {change.bundle.start: change for change in changes}
     moves = []
@@ -80,7 +80,7 @@ def page_end(size: int) -> int:
 
 
 def spool_changes(changes: Iterable[BundleChange], folder: Path | None) -> tuple[BundleChange, ...]:
-    """Return all ``changes``, with the compressed bundles among them in an unnamed file in ``folder``.
+    """Return all ``changes``, with compressed bundles stored in an unnamed file in ``folder``.
 
     Plain bundles stay in place, usually in the edited file. Raises `OSError` if writing fails.
     """
@@ -102,20 +102,20 @@ def spool_changes(changes: Iterable[BundleChange], folder: Path | None) -> tuple
 
 
 def _with_data(change: BundleChange, data: bytes | Data) -> BundleChange:
-    """Return the change with other content for the bundle; the zeros after it stay."""
+    """Return the change with other content for the bundle; the zeros after the bundle stay."""
     bundle, *rest = change.replacements
     return msgspec.structs.replace(change, replacements=(msgspec.structs.replace(bundle, data=data), *rest))
 
 
 SPARES_OF_LIBRARY = frozenset({PT_PHDR, PT_NULL})
-"""Program headers that a shared library doesn't need."""
+"""The kinds of program headers that a shared library doesn't need."""
 SPARES_OF_PROGRAM = frozenset({PT_NULL})
 _MOST_PADDING = 1 << 16
-"""The most file space, in bytes, that merging two segments may cost."""
+"""The maximum file space, in bytes, that merging two segments may cost."""
 
 
 class SegmentCut(msgspec.Struct, frozen=True):
-    """Program headers after the cut, with file offsets from before it.
+    """Program headers after the cut, with the file offsets from before the cut.
 
     ``padding`` is the number of bytes to insert before the data at the file offset ``padded_at``.
     """
@@ -133,9 +133,9 @@ def cut_segment(
     name: str,
     spares: Collection[int] = SPARES_OF_LIBRARY,
 ) -> SegmentCut:
-    """Remove the bytes of ``cut``, a range of file offsets of at least a page, from the segment ``holder``.
+    """Remove ``cut``, a range of file offsets of at least one page, from the segment ``holder``.
 
-    ``layout`` are the program headers and sections of the file, and ``name`` is its name in errors. ``spares`` are the
+    ``layout`` contains the file's program headers and sections, and errors call the file ``name``. ``spares`` are the
     kinds of program headers that the file doesn't need. Raises `NotTrimmableError` if nothing can load the data after
     the cut.
     """
@@ -157,7 +157,7 @@ def cut_segment(
         raise NotTrimmableError(
             CodePlace(name),
             "no spare program header for the data after its device code",
-            expected="PT_PHDR, as lld makes it, PT_GNU_RELRO next, or two data segments",
+            expected="PT_PHDR, which lld creates, PT_GNU_RELRO next, or two data segments",
         )
     return msgspec.structs.replace(found, segments=_replaced(found.segments, {holder: ended}))
 
@@ -185,7 +185,7 @@ def _join(
 
 
 def _merge(segments: Sequence[Segment], holder: Segment, parts: tuple[Segment, Segment]) -> SegmentCut | None:
-    """Merge two data segments, which lld separates by whether they are read-only after relocation."""
+    """Merge two data segments; lld separates data that is read-only after relocation from other data."""
     for first, second in pairwise(load_segments(segments)):
         distance = second.address - first.address
         padding = distance - (second.offset - first.offset)

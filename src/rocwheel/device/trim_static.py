@@ -1,8 +1,8 @@
-"""Removes the free space after the device code from object files, and from static libraries of them.
+"""Removes the free space after the device code from object files, and from static libraries of object files.
 
 Nothing in an object file has an address yet: relocations name ``.hip_fatbin``, or a symbol in it, and the linker finds
-the rest by section headers. So the section ends with its last bundle, the data after it move up, and no bundle moves.
-In a static library (``ar``), members move together, and its symbol index gets their new places.
+the rest through section headers. So the section ends with its last bundle, the data after it moves up, and no bundle
+moves. In a static library (``ar``), members move together, and the symbol index gets the new offsets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _RELA = struct.Struct("<QQq")
 _OFFSET = struct.Struct("<Q")
 _MOST_SECTIONS = 0xFF00
-"""From this number of sections on, symbols store the numbers of their sections elsewhere."""
+"""The number of sections from which symbols store section numbers in a separate table."""
 _BSD_INDEX = "__.SYMDEF"
 _SIZE_START, _SIZE_STOP = 48, 58
 
@@ -76,10 +76,10 @@ def is_object_file(data: Data, *, name: str) -> bool:
 
 
 def require_trimmable_archive(data: Data, *, name: str) -> None:
-    """Check, before any work on the bundles, that free space can be removed from the static library ``data``.
+    """Check whether free space can be removed from the static library ``data``, before any work on the bundles.
 
     Raises `NotTrimmableError` if a member with device code isn't an ELF object file, and for BSD symbol indices. Raises
-    `DeviceCodeError` for an index of members that don't exist.
+    `DeviceCodeError` for an index that refers to missing members.
     """
     for member in iter_ar_members(data, name=name):
         if member.name.startswith(_BSD_INDEX):
@@ -90,7 +90,7 @@ def require_trimmable_archive(data: Data, *, name: str) -> None:
     for part in parts:
         for place in _indexed(data, part):
             if place not in places:
-                found = f"a symbol index with offset {place:#x}, where no member begins"
+                found = f"a symbol index with offset {place:#x}, but no member begins there"
                 at = CodePlace(name, part.offset)
                 raise DeviceCodeError(at, found, expected="a valid index", remedy="Rebuild the index with ranlib.")
 
@@ -107,10 +107,10 @@ def _require_trimmable_member(data: Data, name: str) -> None:
 
 
 def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
-    """Return the patch that makes ``changes`` to the bundles of the object file ``data`` and trims it.
+    """Return the patch that applies ``changes`` to the bundles of the object file ``data`` and trims the file.
 
-    Raises `NotTrimmableError` if a symbol or relocation refers to a place after the last bundle. Also raises it for
-    other data in the section, and for 65280 sections or more. Raises another `InputError` for damaged files.
+    Raises `NotTrimmableError` if a symbol or relocation refers to a location after the last bundle, if the section has
+    other data, and if there are 65280 sections or more. Raises another `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     assert fat is not None, "changes are of its bundles"
@@ -136,7 +136,7 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) 
 
 
 def read_trimmable_object(data: Data, fat: FatBinary) -> _ObjectFile:
-    """Read the object file ``data``; raise as `plan_object_trim` does if free space can't be removed."""
+    """Read the object file ``data``; raise the same errors as `plan_object_trim` if free space can't be removed."""
     source = ElfBytes(data, fat.name)
     header = read_header(source)
     sections = read_section_table(source, header)
@@ -147,10 +147,10 @@ def read_trimmable_object(data: Data, fat: FatBinary) -> _ObjectFile:
     places = [tables, *((s.offset, s.size) for s in sections if s.has_bytes and s != section)]
     if any(size and start < file.stop and start + size > section.offset for start, size in places):
         place = CodePlace(fat.name, section.offset)
-        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")
+        raise NotTrimmableError(place, "other data in .hip_fatbin", expected="only device code")
     if header.segment_count or header.section_count >= _MOST_SECTIONS:
         found = "program headers" if header.segment_count else count(header.section_count, "section")
-        raise NotTrimmableError(CodePlace(fat.name), found, expected="an object file as compilers write them")
+        raise NotTrimmableError(CodePlace(fat.name), found, expected="an object file from a compiler")
     return file
 
 
@@ -200,15 +200,15 @@ def _require_kept(file: _ObjectFile, value: int, size: int) -> None:
         place = CodePlace(file.fat.name, file.section.offset + value)
         raise NotTrimmableError(
             place,
-            "a symbol or relocation for a place after the code",
+            "a symbol or relocation for a location after the code",
             expected="symbols and relocations inside the code",
         )
 
 
 def plan_archive_trim(data: Data, patches: Mapping[int, FilePatch], *, name: str) -> FilePatch:
-    """Return the patch for the static library ``data`` whose members at the offsets of ``patches`` change.
+    """Return the patch for the static library ``data``; ``patches`` has the changed members, keyed by offset.
 
-    Members keep their order, their names, and all other fields of their headers.
+    Members keep their order, their names, and all other header fields.
     """
     parts = tuple(iter_ar_parts(data, name=name))
     pieces: list[Replacement] = []
@@ -232,7 +232,7 @@ def plan_archive_trim(data: Data, patches: Mapping[int, FilePatch], *, name: str
 
 
 def _header(data: Data, part: ArPart, size: int) -> bytes:
-    """Return the header of a part of ``size`` bytes, with the name after it if the name counts as part of it."""
+    """Return the header for a part of ``size`` bytes, including any name after it that counts as part of the header."""
     old = bytes(data[part.start : part.offset])
     total = size + len(old) - AR_HEADER_SIZE
     return old if size == part.size else b"%b%-10d%b" % (old[:_SIZE_START], total, old[_SIZE_STOP:])
@@ -249,7 +249,7 @@ def _indexed(data: Data, part: ArPart) -> tuple[int, ...]:
 
 
 def _new_index(data: Data, part: ArPart, places: Mapping[int, int]) -> bytes:
-    """Return the numbers of an index, with each member's new place."""
+    """Return the numbers for an index, with each member's new offset."""
     width = part.index_width or 0
     offsets = b"".join(places[old].to_bytes(width, "big") for old in _indexed(data, part))
     return bytes(data[part.offset :][:width]) + offsets

@@ -40,7 +40,7 @@ def split(tmp_path: Path, bundles: Sequence[bytes], wrappers: Sequence[int] | No
 
 def test_a_folder_of_wheels_is_no_host_folder(tmp_path: Path) -> None:
     make_wheel(tmp_path / "split", "demo", {"demo/__init__.py": b""})
-    with pytest.raises(InputError, match=r"no library whose code is in archives. Specify the host wheel directly.$"):
+    with pytest.raises(InputError, match=r"no library with code in archives. Specify the host wheel directly.$"):
         join_tree(tmp_path / "split", [], tmp_path / "fat")
 
 
@@ -96,7 +96,7 @@ def test_code_of_another_compiler_for_the_same_kernels_is_refused(tmp_path: Path
         split_tree(tmp_path / name, tmp_path / f"{name}.split", SplitOrder(choice=SplitChoice()))
     message = (
         r"lib/libtwo.so: .*libtwo.so_gfx906.kpack: code objects with different sizes than before the split; "
-        r"expected an archive from the same build. Use the folders that were made together with this file."
+        r"expected an archive from the same build. Use the folders that were created together with this file."
     )
     with pytest.raises(InputError, match=message):
         join_tree(tmp_path / "one.split/host", [tmp_path / "two.split/gfx906"], tmp_path / "fat")
@@ -127,7 +127,9 @@ def test_bundles_that_were_compressed_and_have_no_room_otherwise_are_compressed_
 
 def test_a_library_without_any_of_its_archives_is_refused_and_they_are_named(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906")])
-    with pytest.raises(InputError, match=r"lib/libx\.so: its archives are missing; .*\.\./\.kpack/libx\.so_@GFXARCH@"):
+    with pytest.raises(
+        InputError, match=r"lib/libx\.so: the archives with its code are missing; .*\.\./\.kpack/libx\.so_@GFXARCH@"
+    ):
         join_tree(output / "host", [], tmp_path / "fat")
     assert not (tmp_path / "fat").exists()
 

@@ -96,11 +96,11 @@ def test_wheels_that_do_not_belong_together_are_refused(wheel: Path, tmp_path: P
     strange = Path(other.devices[0].path)
     cases = [
         ((host, [strange]), f"{strange}: doesn't require my-torch==1.0; expected a device wheel of {host}"),
-        ((host, [first, first]), f"{first}; expected each member once"),
-        ((host, []), "its archives are missing"),
+        ((host, [first, first]), f"{first}; expected each member in only one wheel"),
+        ((host, []), "the archives with its code are missing"),
         ((host, []), "Also specify the folders of the targets, or the device wheels."),
-        ((first, [host]), f"{first}: is a device wheel; expected the host wheel. Specify its host wheel first, and"),
-        ((wheel, []), f"{wheel}: no library whose code is in archives"),
+        ((first, [host]), f"{first}: is a device wheel; expected the host wheel. Specify the host wheel first, and"),
+        ((wheel, []), f"{wheel}: no library with code in archives"),
     ]
     for (given, devices), found in cases:
         with pytest.raises(RocwheelError) as raised:
@@ -136,7 +136,7 @@ def test_wheels_that_the_host_wheel_does_not_ask_for_are_refused(wheel: Path, tm
     with pytest.raises(RocwheelError) as raised:
         join_wheels(Path(report.host), [foreign], tmp_path / "out", DATE)
     assert str(raised.value) == (
-        f"{foreign}: requires my-torch==1.0, which has no extra that requests it; "
+        f"{foreign}: requires my-torch==1.0, which has no extra that requests this wheel; "
         f"expected a device wheel of {report.host}"
     )
 

@@ -102,7 +102,9 @@ def test_of_a_link_from_the_root_of_a_system_the_folder_in_the_tree_is_named(tre
 def test_a_link_to_a_name_that_markers_may_not_have_is_refused(tree: Path) -> None:
     (tree / "a @GFXARCH@").mkdir()
     (tree / "odd").symlink_to("a @GFXARCH@")
-    with pytest.raises(InputError, match=r"^odd/kpack: leads to 'a @GFXARCH@/kpack', but archives would be below it"):
+    with pytest.raises(
+        InputError, match=r"^odd/kpack: is a link to 'a @GFXARCH@/kpack', but archives would be below it"
+    ):
         split(tree, "odd/kpack")
 
 
@@ -127,7 +129,7 @@ def test_a_place_that_an_archive_would_take_is_refused(tree: Path, kind: str, *,
     else:
         place.mkdir()
     with pytest.raises(
-        InputError, match=r"^\.kpack/libx\.so_gfx906\.kpack: is already in the tree, but the split would make it"
+        InputError, match=r"^\.kpack/libx\.so_gfx906\.kpack: is already in the tree, but the split would create it"
     ):
         split(tree, ".kpack", dry_run=dry_run)
 
@@ -345,12 +347,15 @@ def test_the_number_of_workers_does_not_show(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("targets", "reason"),
     [
-        ("gfx906 amdgcnspirv", "SPIR-V, expected only code objects, because runtimes find no other code in archives"),
+        (
+            "gfx906 amdgcnspirv",
+            "SPIR-V, expected only code objects, because runtimes don't find other code in archives",
+        ),
         (
             "gfx90a gfx90a:xnack+",
             (
-                "1 entry after others for the same GPU (hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+), "
-                "expected one entry for each GPU"
+                "1 entry after other entries for the same GPU (hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+), "
+                "expected only one entry for each GPU"
             ),
         ),
     ],
@@ -390,7 +395,7 @@ def test_libraries_of_one_name_get_archives_of_their_own(tmp_path: Path) -> None
 def test_a_library_named_like_a_part_of_another_is_refused(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a", "gfx906")
     library(tmp_path / "tree", "gfx906", path="lib/libx.so-part2")
-    with pytest.raises(InputError, match=r"\.kpack/libx\.so-part2_gfx906\.kpack: would be made from two libraries"):
+    with pytest.raises(InputError, match=r"\.kpack/libx\.so-part2_gfx906\.kpack: would be created from two libraries"):
         split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
     assert not (tmp_path / "out").exists()
 

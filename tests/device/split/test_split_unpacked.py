@@ -163,7 +163,7 @@ def test_a_text_of_its_dist_info_that_is_too_large_is_named(folder: Path, tmp_pa
     [info] = folder.glob("*.dist-info")
     os.truncate(info / "METADATA", (64 << 20) + 1)
     with pytest.raises(
-        InputError, match=r"dist-info/METADATA: is larger than 64 MiB; expected a text file of an unpacked"
+        InputError, match=r"dist-info/METADATA: is larger than 64 MiB; expected a text file from an unpacked"
     ):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
 
@@ -189,8 +189,7 @@ def test_tags_and_builds_that_make_no_name_of_a_wheel_in_the_folder_are_refused(
     with pytest.raises(InputError) as caught:
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())
     assert str(caught.value) == (
-        f"{info}/WHEEL: results in the file name {name}; expected a build number and tags that are valid in a wheel "
-        "name"
+        f"{info}/WHEEL: results in the file name {name}; expected a valid build number and valid tags for a wheel name"
     )
     assert set(tmp_path.iterdir()) == there
 
@@ -206,8 +205,8 @@ def test_a_folder_with_another_name_than_a_wheels_is_told_by_its_name(folder: Pa
 def test_a_name_that_no_wheel_can_hold_is_refused(folder: Path, tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(bytes(folder / "demo") + b"/" + name)).write_bytes(b"")
     refusal = (
-        "has a name that no wheel can contain; expected UTF-8 without backslashes. Rename the file, and its "
-        "row in RECORD."
+        "has a name that no wheel can contain; expected UTF-8 without backslashes. Rename the file, also "
+        "in its row in RECORD."
     )
     with pytest.raises(RocwheelError, match=re.escape(refusal)):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())

@@ -224,7 +224,9 @@ def test_names_and_requirements_can_be_chosen(wheel: Path, tmp_path: Path) -> No
 
 def test_a_name_that_no_distribution_can_have_is_refused(wheel: Path, tmp_path: Path) -> None:
     order = msgspec.structs.replace(ORDER, device_prefix="bad name!", dry_run=True)
-    with pytest.raises(InputError, match=r"--device-name: is 'bad name!', which no distribution name can begin with"):
+    with pytest.raises(
+        InputError, match=r"--device-name: is 'bad name!', but a distribution name can't begin with that"
+    ):
         split_wheel(wheel, tmp_path / "out", order, DATE)
 
 
@@ -284,9 +286,9 @@ def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, 
 
 def test_a_wheel_with_its_code_at_the_top_is_told_why_it_cannot_be_split(tmp_path: Path, library: Path) -> None:
     assert refused(tmp_path, {"libfat.so": library, "demo/x.py": b""}) == (
-        "WHEEL: can't be split: its device code is at the top, which is the shared folder of all packages "
+        "WHEEL: can't be split: its device code is at the top level, which becomes the shared folder of all packages "
         "after installation; expected device code below one folder. "
-        "Build the wheel with the code in a separate folder for device wheels to add to."
+        "Build the wheel with the code in its own folder, so that device wheels can add to that folder."
     )
 
 

@@ -51,7 +51,7 @@ def test_name_version_tags_and_build_are_read(tmp_path: Path) -> None:
         ({"a-1.dist-info/METADATA": b"", "b-1.dist-info/METADATA": b""}, "has several .dist-info folders"),
         ({f"{INFO}/WHEEL": WHEEL}, f"has no {INFO}/METADATA"),
         ({f"{INFO}/METADATA": METADATA}, f"has no {INFO}/WHEEL"),
-        ({f"{INFO}/METADATA": b"Name: a\n\n", f"{INFO}/WHEEL": WHEEL}, "has no Version, or several"),
+        ({f"{INFO}/METADATA": b"Name: a\n\n", f"{INFO}/WHEEL": WHEEL}, "has no Version, or more than one"),
         ({f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "../x": b""}, "a path that leads out of the wheel"),
     ],
 )
@@ -211,7 +211,7 @@ def test_device_wheel_of_a_family_requires_nothing_for_a_target(
 ) -> None:
     metadata = Metadata.from_email(device_metadata(wheel, NAMES, family, ORDER.requires_of(family)))
     assert metadata.name == name
-    assert metadata.summary == f"Device code of Torch for GPUs of the family {family}: {members}"
+    assert metadata.summary == f"Device code of Torch for GPUs in the family {family}: {members}"
     assert [str(requirement) for requirement in metadata.requires_dist or ()] == ["Torch==2.9", "other"]
 
 

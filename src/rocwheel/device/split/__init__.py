@@ -1,1 +1,1 @@
-"""Splits fat binaries into what the host loads and what each GPU needs, and joins them again."""
+"""Splits fat binaries into a host part and a part for each GPU target, and joins these parts again."""

@@ -1,12 +1,12 @@
-"""Removes device code from fat files: the rest runs on the host and names archives for the code.
+"""Removes device code from fat files. The rest runs on the host, and names archives for the code.
 
-In DLLs and programs, the device code section has no bytes in the file, but keeps its place in memory. The loader fills
-this place with zeros. As from AMD's tool, a section with the markers follows all others. Its header follows the other
-headers, and the image grows by a page. Only the addresses in wrappers change.
+In DLLs and programs, the device code section has no bytes in the file, but keeps its range in memory, which the loader
+fills with zeros. As in files from AMD's tool, a section with the markers follows all other sections. Its header follows
+the other headers, and the image grows by a page. Only the addresses in wrappers change.
 
-One patch makes the host file, however large the removed code is:
+One patch creates the host file, regardless of the size of the removed code:
 
-* wrappers become ``HIPK`` with a pointer to their marker and their index, and relocations for pointers change too;
+* wrappers become ``HIPK`` with a pointer to their marker and their index, and relocations for pointers also change;
 * the device code section takes no space in the file, and a section with the markers is loaded instead;
 * only the addresses in wrapper pointers change; symbols and all other sections stay in place in memory.
 """
@@ -55,12 +55,12 @@ def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[
     """Return the patch that removes the device code ``fat`` from ``data`` and adds a section with ``content``.
 
     ``links`` has, for each wrapper, the offset of its marker in that section and the index of its bundle. Raises
-    `NotSplittableError` if something other than a wrapper refers to the code, the code shares its place, parts can't be
-    moved, or there is no room for another section header. Raises `PeError` for damaged files.
+    `NotSplittableError` if something other than a wrapper refers to the code, other data shares the section, parts
+    can't be moved, or there is no room for another section header. Raises `PeError` for damaged files.
     """
     library = _read_image(data, fat)
     image, section = library.image, library.section
-    # The section of markers, with ``size`` bytes, after all others in memory.
+    # The section of markers, with ``size`` bytes, after all other sections in memory.
     size = len(content)
     header = image.header
     end = max(section.memory_end for section in image.sections)
@@ -116,8 +116,8 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
 class UnitLink(msgspec.Struct, frozen=True):
     """The content of a wrapper after its code moves elsewhere.
 
-    ``index`` is the number of its bundle in archives, the same for all wrappers of one bundle. ``marker`` is the number
-    of the marker that names the archives.
+    ``index`` is the number of its bundle in archives, which is the same for all wrappers of one bundle. ``marker`` is
+    the number of the marker that names the archives.
     """
 
     index: int
@@ -127,8 +127,9 @@ class UnitLink(msgspec.Struct, frozen=True):
 def has_code_to_split(data: Data, *, name: str) -> bool:
     """Return whether ``data`` is a linked ELF file, DLL, or program that contains device code.
 
-    The code of a split file is elsewhere, and split-off debug information has no code. Raises `NotSplittableError` for
-    a file with several device code sections, and `ElfError` and `DeviceCodeError` for damaged files.
+    The result is false for split files, whose code is elsewhere, and for detached debug information. Raises
+    `NotSplittableError` for a file with several device code sections, and `ElfError` and `DeviceCodeError` for damaged
+    files.
     """
     return _find_code(data, name) is not None
 
@@ -138,9 +139,9 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
 
     A file without code to split, or an already split file, stays the same, byte for byte.
 
-    Raises `NotSplittableError` if something other than a wrapper refers to the code, the code shares its place, or the
-    code is smaller than the markers. Raises `ElfError` and `DeviceCodeError` for damaged files, and `KpackError` for
-    markers that no runtime can read.
+    Raises `NotSplittableError` if something other than a wrapper refers to the code, if other data shares the section,
+    or if the code is smaller than the markers. Raises `ElfError` and `DeviceCodeError` for damaged files, and
+    `KpackError` for markers that runtimes can't read.
     """
     fat = _find_code(data, name)
     if fat is None:

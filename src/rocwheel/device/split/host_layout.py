@@ -1,15 +1,15 @@
-"""Rewrites host files after parts have moved: their layout, tables, and wrappers.
+"""Rewrites the layout, tables, and wrappers of host files after parts have moved.
 
 The marker takes the last page of ``.hip_fatbin`` in memory, and is loaded with the data after it. The section ends
-before that page, and because it is empty, it needs no space in the file. So one more program header is enough, and
-`rocwheel.device.trim_space` finds a spare one. The table of program headers keeps its place and length. So every
-version of Linux gives programs a correct address of the table. Tools that strip or edit the file find a layout that
-linkers make.
+before that page and is empty, so it needs no space in the file. So one more program header is enough, and
+`rocwheel.device.trim_space` finds a spare one. The table of program headers keeps its position and length. So every
+version of Linux gives programs the table's correct address. Tools that strip or edit the file find a layout that
+linkers produce.
 
-If there is no spare program header, or a spare one costs more file space than it gains, the segment may end with the
-section. Then both the section and the bytes of the segment end after the marker, which takes the first bytes of the
-section. The segment keeps its memory. In all other cases, the section keeps its bytes, which become zeros, and the
-marker takes the last of them.
+If there is no spare program header, or using one costs more file space than it saves, the segment may end with the
+section. Then both the section and the segment's bytes end after the marker, which takes the first bytes of the section.
+The segment keeps its memory. In all other cases, the section keeps its bytes, which become zeros, and the marker takes
+the last of these bytes.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 
 class NotSplittableError(DeviceCodeError):
-    """A valid file whose device code can't be split off."""
+    """An error for a valid file whose device code can't be split off."""
 
     @classmethod
     def because(cls, error: NotTrimmableError) -> NotSplittableError:
-        """Return the error for a file that can't be trimmed either."""
+        """Return the error for a file that can't be split because it can't be trimmed."""
         return cls(error.place, error.found, expected=error.expected)
 
     def __init__(self, place: CodePlace, found: str, *, expected: str = "", remedy: str = "") -> None:
@@ -64,16 +64,16 @@ class NotSplittableError(DeviceCodeError):
             place,
             found,
             expected=expected,
-            remedy=remedy or "Leave the device code in the file, and list the file with the host.",
+            remedy=remedy or "Leave the device code in the file, and include the file in the host.",
         )
 
 
 class NotJoinableError(DeviceCodeError):
-    """A valid file that can't take back its device code."""
+    """An error for a valid file whose device code can't be put back."""
 
 
 class NoRoomForCodeError(NotJoinableError):
-    """A file with less room, in bytes, than the device code needs."""
+    """An error for a file with less room than the device code needs; sizes are in bytes."""
 
     def __init__(self, place: CodePlace, size: int, room: int) -> None:
         self.size, self.room = size, room
@@ -87,7 +87,7 @@ _POINTER_AT, _INDEX_AT = 8, 16
 
 
 class WrapperContent(msgspec.Struct, frozen=True):
-    """The new content of a wrapper: the address of its bundle, or of its marker with the index in archives."""
+    """The new content of a wrapper: its bundle's address, or its marker's address with the index in archives."""
 
     target: int
     index: int = 0
@@ -95,14 +95,14 @@ class WrapperContent(msgspec.Struct, frozen=True):
 
 
 def require_known_machine(name: str, machine: int) -> None:
-    """Raise `NotSplittableError` if the relocations for the ``machine`` of a file are unknown."""
+    """Raise `NotSplittableError` if the relocations for a file's ``machine`` are unknown."""
     if pack_relative(machine, 0) is None:
         found = f"a file for machine {machine}"
         raise NotSplittableError(CodePlace(name), found, expected="x86-64 (62), AArch64 (183), or 64-bit POWER (21)")
 
 
 def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: WrapperContent) -> Iterator[Replacement]:
-    """Yield the writes that give ``wrapper`` its ``content``, in place and where its pointer is stored.
+    """Yield the writes that give ``wrapper`` its ``content``, in the wrapper itself and where its pointer is stored.
 
     A relocation to a symbol becomes a relocation to an address.
     """
@@ -113,7 +113,7 @@ def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: Wra
         yield Replacement.of(pointer.named_at + INFO_AT, relative)
     elif pointer.stored_at is not None and pointer.stored_at != in_place:
         yield Replacement.of(pointer.stored_at, _ADDRESS.pack(content.target))
-    # Linkers may leave zeros if a relocation has the address, but not without a relocation.
+    # Linkers may leave zeros in a pointer only if a relocation has the address.
     if pointer.stored_at == in_place or source.unpack(_ADDRESS, in_place, "a pointer") != (0,):
         yield Replacement.of(in_place, _ADDRESS.pack(content.target))
 
@@ -137,9 +137,9 @@ def write_image_wrappers(fat: FatBinary, contents: Iterable[WrapperContent]) -> 
 def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, name: str) -> tuple[Segment, ...]:
     """Return ``segments`` after ``inserted`` bytes are inserted at the file offset ``at``.
 
-    File offsets stay the old ones. In programs, AMD's tool moves the table to an address that equals its file offset.
-    Older kernels, such as 4.18, tell programs that the table is there. The table and its segment keep this property.
-    Raises `NotJoinableError` if that segment can't get another address.
+    The result has the old file offsets. In programs, AMD's tool moves the program header table to an address that
+    equals its file offset. Older kernels, such as 4.18, tell programs that the table is at that address. This function
+    keeps the address and offset equal. Raises `NotJoinableError` if the table's segment can't get another address.
     """
     headers = next((segment for segment in segments if segment.type == PT_PHDR), None)
     if not inserted or headers is None or headers.offset < at or headers.address != headers.offset:
@@ -164,7 +164,7 @@ _MARKER_ALIGNMENT = 16
 
 
 class HostLayout(msgspec.Struct, frozen=True):
-    """The new layout of the host file, with file offsets of the old file."""
+    """The new layout of the host file, with the old file's offsets."""
 
     segments: tuple[Segment, ...]
     fat: ElfSection
@@ -173,18 +173,18 @@ class HostLayout(msgspec.Struct, frozen=True):
     zeros_to: int
     """The new file offset up to which zeros replace the code."""
     marker_room: int
-    """The size of the marker's place in the file; zeros follow the marker."""
+    """The size of the space for the marker in the file. Zeros follow the marker."""
     changes: tuple[tuple[int, int], ...] = ()
-    """Pairs of an offset and a number of bytes inserted (or, if negative, removed) there."""
+    """Pairs of an offset and the number of bytes inserted there (or removed, if negative)."""
 
     @property
     def gain(self) -> int:
-        """The number of bytes by which the file becomes smaller, not counting tables."""
+        """The number of bytes by which the file shrinks, not counting tables."""
         return -sum(size for _, size in self.changes)
 
 
 def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
-    """Choose the place of a marker section of ``size`` bytes in ``library``, and how the rest moves.
+    """Choose the position of a marker section of ``size`` bytes in ``library``, and how the rest moves.
 
     Raises `NotSplittableError` if there is no room for the marker.
     """
@@ -195,7 +195,7 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
         raise NotSplittableError(CodePlace(library.fat.name, section.offset), found, expected=f"{size}, for the marker")
     on_page = (section.address + start) // PAGE * PAGE - section.address
     gain = max(on_page, 0) // library.unit * library.unit
-    # Program headers moved by an edit must keep the same distance from the start of the file and of memory.
+    # Program headers that an edit moved must keep the same distance from the start of the file and of memory.
     if gain == 0 or (is_program and library.header.segments_offset > library.start):
         return _in_place(library, size, start)
     in_place = _at_end(library, size) or _in_place(library, size, start)
@@ -216,7 +216,7 @@ def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
 
 
 def _at_end(library: FatLibrary, size: int) -> HostLayout | None:
-    """Return the layout of a section at the end of its segment's bytes, or `None` if other data follow."""
+    """Return the layout for a section at the end of its segment's bytes, or `None` if other data follows."""
     section, holder = library.section, library.holder
     others = [library.header.segments_offset]
     others += [other.offset for other in library.sections if other.has_bytes and other.size and other != section]
@@ -272,25 +272,25 @@ class ElfTables(msgspec.Struct, frozen=True):
 
 
 class Rewrite(msgspec.Struct, frozen=True):
-    """The changes of a file; all file offsets are in the old file."""
+    """The changes to a file, with the old file's offsets."""
 
     segments: tuple[Segment, ...]
     sections: tuple[tuple[ElfSection, ElfSection | None], ...]
     """Each changed section and its replacement, or `None` for a removed section."""
     added: tuple[ElfSection, ...]
     changes: tuple[tuple[int, int], ...]
-    """Pairs of an offset and a number of bytes inserted (or, if negative, removed) there."""
+    """Pairs of an offset and the number of bytes inserted there (or removed, if negative)."""
     content: tuple[Replacement, ...]
     """The content that replaces inserted or removed bytes, at new offsets."""
     writes: tuple[Replacement, ...]
     holder: Segment | None = None
-    """The segment that includes bytes inserted at its start, so it keeps its offset."""
+    """The segment that keeps its offset, because it includes the bytes inserted at its start."""
 
 
 class _Tail(msgspec.Struct, frozen=True):
-    """The new tables of sections and section names, and their places.
+    """The new tables of sections and section names, and their positions.
 
-    Tables that nothing loaded follows grow in place; others move to the end of the file.
+    A table grows in place if no loaded data follows it; other tables move to the end of the file.
     """
 
     moves: OffsetMoves
@@ -332,10 +332,10 @@ def rewrite_file(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> FileP
 
 
 def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) -> Iterator[tuple[int, int]]:
-    """Yield the growth of the tables that nothing loaded follows; they grow in place."""
+    """Yield the growth of each table that grows in place because no loaded data follows it."""
     header, names = tables.header, tables.sections[tables.header.section_names_index]
     if names.offset >= loaded_end:
-        # The data after them stay aligned, as far as that is useful.
+        # The data after the tables stays aligned, to the extent that is useful.
         behind = (s.alignment for s in tables.sections if s.type != SHT_NULL and s.offset > names.offset)
         alignment = min(max([_TABLE_ALIGNMENT, *behind]), _LARGEST_ALIGNMENT)
         yield names.offset + names.size, _aligned(names_size - names.size, alignment)
@@ -345,7 +345,7 @@ def _growths(tables: ElfTables, names_size: int, count: int, loaded_end: int) ->
 
 
 def _name_sections(added: Sequence[ElfSection], names: bytes) -> tuple[list[ElfSection], bytes]:
-    """Return new sections with the offsets of their names, and the section names including the new names."""
+    """Return new sections with the offsets of their names, and the section name table with the new names."""
     named = []
     for section in added:
         name = section.name.encode() + b"\0"
@@ -361,7 +361,7 @@ def _aligned(size: int, alignment: int) -> int:
 
 
 def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> Iterator[Replacement]:
-    """Yield all writes over the moved data, at new offsets."""
+    """Yield all writes to the moved data, at new offsets."""
     for write in (*rewrite.writes, *tail.table.symbols(source, tables.sections)):
         start = tail.moves.offset(write.start)
         yield msgspec.structs.replace(write, start=start, stop=start + write.stop - write.start)
@@ -392,5 +392,5 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
 
 
 def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
-    """Return the new file offset for one in a header; an offset outside the file stays the same."""
+    """Return the new value of a file offset in a header; an offset outside the file doesn't change."""
     return tail.moves.offset(offset) if offset <= source.size else offset

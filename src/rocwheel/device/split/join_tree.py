@@ -1,4 +1,4 @@
-"""Joins a host folder and target folders into one tree, with the device code in its libraries."""
+"""Joins a host folder and target folders into one tree, with the device code restored in its libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
-    """The combined content of several trees, by paths below their roots; the first tree with a path provides it."""
+    """The combined content of several trees, keyed by path below their roots; the first tree with a path wins."""
 
     root_of: dict[str, Path]
     """The root of each folder, link, file, and alias."""
@@ -39,7 +39,7 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
 def lay_over(host: Path, devices: Sequence[Path]) -> Overlay:
     """List ``host``, a tree or a file, and the trees ``devices`` as one tree.
 
-    Raises `InputError`, or `ProblemsError` for several, for a path with different contents in two trees.
+    Raises `InputError` for a path with different contents in two trees, and `ProblemsError` for several such paths.
     """
     listings = [list_source(source) for source in (host, *devices)]
     raise_all(str(host), list(_conflicts(listings)))
@@ -72,7 +72,7 @@ def _conflicts(listings: Sequence[TreeListing]) -> Iterator[InputError]:
             other, known = first.setdefault(path, (listing, thing))
             if other is not listing and not _is_same(known, thing):
                 expected = f"the same content as {other.root / path}"
-                remedy = "The folders are from different builds. Join folders from one build."
+                remedy = "The folders are from different builds. Join folders from the same build."
                 yield InputError(listing.root / path, "has different content", expected=expected, remedy=remedy)
 
 
@@ -84,14 +84,14 @@ def _is_same(one: NamedFile | str, other: NamedFile | str) -> bool:
 
 
 class JoinedLibrary(msgspec.Struct, frozen=True, kw_only=True):
-    """A library with its code restored: the number of its bundles, bytes of code, targets, and missing targets."""
+    """A library with its code restored: the number of its bundles, the size of its code, and its targets."""
 
     path: str
     bundles: int
     code: int
     targets: tuple[str, ...]
     missing: tuple[str, ...]
-    """Targets that had code before the split, but are in none of the folders."""
+    """The targets that had code before the split, but that no folder has code for."""
     size: int = 0
     """The size of the joined file in bytes."""
 
@@ -103,7 +103,7 @@ class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
     copied: int
     left_out: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """Faults of archives from another tool; wrong indices were corrected if the right ones are known."""
+    """Faults in archives from another tool. Wrong indices were corrected if the correct indices are known."""
 
 
 def join_tree(
@@ -116,10 +116,10 @@ def join_tree(
 ) -> JoinReport:
     """Write the tree of ``host``, a folder or file, combined with the folders ``devices`` and with its code joined.
 
-    Archives are omitted if all of their code is back in libraries. ``output`` must be new or empty, and in none of the
-    folders; it appears when it is complete. Raises `InputError`, or `ProblemsError` for several: for devices that
-    aren't folders, for a library without any of its archives, for archives that are damaged or lack a unit, and for
-    files with one path and different contents. Raises `WorkError` if writing fails.
+    An archive is omitted if all of its code is back in libraries. ``output`` must be new or empty, and outside all
+    input folders; it appears when it is complete. Raises `InputError`, or `ProblemsError` for several problems, for the
+    following: devices that aren't folders; a library without any of its archives; archives that are damaged or lack a
+    unit; and files with the same path but different contents. Raises `WorkError` if writing fails.
     """
     map_collecting("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
@@ -145,32 +145,32 @@ def join_tree(
 
 
 def _require_folder(device: Path) -> None:
-    """Reject a file, because its place below the root is unknown."""
+    """Reject a file, because its path below the root is unknown."""
     if device.is_dir():
         return
-    expected = "a folder of a target"
+    expected = "the folder of a target"
     if is_given_wheel(device):
         raise InputError(
-            device, "is a wheel", expected=expected, remedy="Specify its host wheel as HOST, or unpack the wheel."
+            device, "is a wheel", expected=expected, remedy="Specify the host wheel as HOST, or unpack this wheel."
         )
     with FileRange.whole(device).view() as data:
         is_archive = is_kpack(data)
     found = "is a standalone archive" if is_archive else "isn't a folder"
     folder = device.resolve().parent
     root = folder.parent if folder.name == ARCHIVE_FOLDER else folder
-    remedy = f"Specify the folder that goes over the host, such as {root}." if is_archive else ""
+    remedy = f"Specify the folder whose content goes over the host's, such as {root}." if is_archive else ""
     raise InputError(device, found, expected=expected, remedy=remedy)
 
 
 class _Joining:
-    """The writing of one tree below ``made``."""
+    """Writes one tree below ``made``."""
 
     def __init__(self, overlay: Overlay, found: Joins, storage: JoinStorage, made: Path, progress: Progress) -> None:
         self._overlay, self._found, self._storage = overlay, found, storage
         self._made, self._progress = made, progress
 
     def run(self, subject: str) -> None:
-        """Write everything; raise the problems of all files together, for ``subject``."""
+        """Write everything; raise the problems with all files together, for ``subject``."""
         overlay, made, problems = self._overlay, self._made, list[RocwheelError]()
         try:
             for folder in overlay.folders:
@@ -185,7 +185,7 @@ class _Joining:
                 (made / alias).hardlink_to(made / first)
         for link in overlay.links:
             (made / link).symlink_to((overlay.root_of[link] / link).readlink())
-        # Folders get their old permissions and times, deepest first; folders of only archives are removed.
+        # Folders get their old permissions and times, deepest first. Folders that contain only archives are removed.
         emptied = {path.rpartition("/")[0] for path in self._found.used}
         for folder in sorted(self._overlay.folders, reverse=True):
             made = self._made / folder

@@ -1,4 +1,4 @@
-"""Joins a host wheel and its device wheels into one fat wheel, or corrects their libraries."""
+"""Joins a host wheel and its device wheels into one fat wheel, or corrects split libraries in such wheels."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 
 def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict[str, ZipMember]:
-    """Return the members by name, host members first, without metadata and pip files of device wheels.
+    """Return the members, keyed by name, host members first, without the metadata and pip files of device wheels.
 
-    Raises `InputError`, or `ProblemsError` for several, for members that exist twice.
+    Raises `InputError` for a member that exists twice, and `ProblemsError` for several such members.
     """
     members = {member.name: member for member in host.kept_members}
     problems = []
@@ -66,7 +66,9 @@ def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict
             other = members.setdefault(member.name, member)
             if other is not member:
                 problems.append(
-                    InputError(member.source, f"is also in {other.packed.path}", expected="each member once")
+                    InputError(
+                        member.source, f"is also in {other.packed.path}", expected="each member in only one wheel"
+                    )
                 )
     raise_all(host.path, problems)
     return members
@@ -80,10 +82,10 @@ class WheelJoin(msgspec.Struct, frozen=True, kw_only=True):
     libraries: tuple[str, ...]
     targets: tuple[str, ...]
     missing: tuple[str, ...]
-    """Targets that libraries had code for before the split, but no device wheel has."""
+    """The targets that libraries had code for before the split, but that no device wheel has code for."""
     left_out: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """The faults of archives from another tool."""
+    """The faults in archives from another tool."""
 
 
 def join_wheels(
@@ -96,12 +98,13 @@ def join_wheels(
     jobs: int = 1,
     progress: Progress = SILENT,
 ) -> WheelJoin:
-    """Write to ``dest_dir``, under the name of ``host``, the wheel with the code of ``devices`` in its libraries again.
+    """Write the wheel ``host`` to ``dest_dir`` under the same name, with the code from ``devices`` in its libraries.
 
     Code objects are the same, byte for byte, as before the split. The extras for device wheels are removed.
 
-    Raises as `read_finished_wheel` and `plan_joins` do, and `WorkError` if writing fails. Raises `InputError`, or
-    `ProblemsError` for several, for wheels that aren't device wheels of this host, and for members in two wheels.
+    Raises the same errors as `read_finished_wheel` and `plan_joins`, and `WorkError` if writing fails. Raises
+    `InputError` for wheels that aren't this host's device wheels, and for members in two wheels. Raises `ProblemsError`
+    for several problems.
     """
     output = dest_dir / host.name
     if output.exists() and output.samefile(host):
@@ -128,7 +131,7 @@ def _read_wheels(host: Path, devices: Sequence[Path]) -> tuple[FinishedWheel, li
     """Return the host wheel and its device wheels; raise errors for other wheels."""
     host_wheel, *device_wheels = map_collecting("wheels", read_finished_wheel, (host, *devices))
     if is_device_wheel(host_wheel):
-        remedy = "Specify its host wheel first, and then the device wheels."
+        remedy = "Specify the host wheel first, and then the device wheels."
         raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
     map_collecting("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
     return host_wheel, device_wheels
@@ -148,7 +151,7 @@ def _report(output: Path, found: Joins) -> WheelJoin:
 
 
 class _Joining:
-    """The writing of a joined wheel."""
+    """Writes a joined wheel."""
 
     def __init__(
         self,
@@ -186,18 +189,19 @@ class _Joining:
             data = stack.enter_context(content.view())
             patch = stack.enter_context(plan_join(data, plan, self._storage, name=member.source))
             wheel.add(member.name, safe_mode(member.mode), PatchedContent(content, patch))
-            # The bundles disappear with the block.
+            # The bundles are removed after the block.
             packer.drain()
 
 
 def resplit_wheels(
     paths: Sequence[Path], dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate
 ) -> tuple[WheelSplit, ...]:
-    """Split each host wheel among ``paths`` again, with the code in its device wheels, which are also in ``paths``.
+    """Split each host wheel among ``paths`` again, with the code from its device wheels, which are also in ``paths``.
 
-    Device wheels keep their names and extra requirements, unless ``order`` changes them. Libraries with correct indices
-    stay unchanged, and so do their archives. Raises `InputError`, or `ProblemsError` for several, as `split_members`
-    does, for device wheels without their host, and if a wheel would overwrite one of ``paths``.
+    Device wheels keep their names and extra requirements, unless ``order`` changes them. Libraries with correct
+    indices, and their archives, don't change. Raises the same errors as `split_members`. Also raises `InputError`, or
+    `ProblemsError` for several problems, for device wheels without their host, and if a wheel would overwrite one of
+    ``paths``.
     """
     check_order(order)
     wheels = map_collecting("wheels", read_finished_wheel, paths)
@@ -210,7 +214,7 @@ def resplit_wheels(
     def mend(host: FinishedWheel) -> WheelSplit:
         devices = [wheel for wheel in wheels if is_device_wheel_of(wheel, host) and wheel.file_tags == host.file_tags]
         # The order, completed with the names and requirements of the existing device wheels. Each target keeps its own
-        # requirements; a target without a wheel gets the requirements that all others share.
+        # requirements; a target without a wheel gets the requirements that all other targets share.
         named = sorted(split_device_name(name) for name in device_names(host))
         prefix = order.device_prefix or next((prefix for prefix, _ in named), "")
         if order.device_requires:

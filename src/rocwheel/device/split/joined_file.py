@@ -1,9 +1,9 @@
-"""Puts device code back into host files, at its old addresses, so that they are fat files again.
+"""Puts device code back into host files at its old addresses, so that the files are fat files again.
 
 The available room is the unused space from the start of ``.hip_fatbin`` on. If there is less code than before, it
 replaces zeros at the end of a segment. For all of the code, the segments that were split there become one again. Data
-that `rocwheel.device.trim_space` moved into a data segment go back to their old place. A segment that ends with the
-section or its marker grows up to the next segment in memory. This also applies if the marker has its own segment.
+that `rocwheel.device.trim_space` moved into a data segment returns to its old position. A segment that ends with the
+section or its marker grows up to the next segment in memory, even if the marker has its own segment.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 
 
 _LARGEST_UNIT = 1 << 26
-"""The largest segment alignment, in bytes, that is worth the space in the file."""
+"""The largest segment alignment, in bytes, that is worth its space in the file."""
 _LARGEST_PAGE = 1 << 16
-"""The largest page size of any machine that runs such files, in bytes."""
+"""The largest page size, in bytes, of any machine that runs such files."""
 _SPARE = Segment(PT_NULL, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -75,7 +75,7 @@ class HostTables(msgspec.Struct, frozen=True):
     marker: ElfSection | None
 
     def room(self, end: int) -> int:
-        """Return the free bytes of memory from the start of the section on, in a segment up to address ``end``."""
+        """Return the free bytes in memory from the start of the section on, in a segment up to address ``end``."""
         behind = (s.address for s in self.tables.sections if self.is_other(s) and s.address >= self.fat.address)
         return min([end, *behind]) - self.fat.address
 
@@ -93,7 +93,7 @@ class HostTables(msgspec.Struct, frozen=True):
         return min((place for place in places if place >= offset), default=offset)
 
     def is_other(self, section: ElfSection) -> bool:
-        """Return whether a section takes room in memory, and isn't the code or marker section."""
+        """Return whether a section takes space in memory and isn't the code section or marker section."""
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
         return bool(is_loaded and section.size) and section not in (self.fat, self.marker)
 
@@ -101,8 +101,8 @@ class HostTables(msgspec.Struct, frozen=True):
 class FatLayout(msgspec.Struct, frozen=True):
     """The new program headers, with old file offsets, and the inserted bytes.
 
-    ``start`` is the file offset of the code, and ``room`` its maximum size; ``inserted`` bytes go before the data at
-    the file offset ``at``. These bytes belong to the segment ``holder``, even if it begins there.
+    ``start`` is the file offset of the code, and ``room`` is its maximum size. The ``inserted`` bytes go before the
+    data at the file offset ``at``. These bytes belong to the segment ``holder``, even if it begins there.
     """
 
     segments: tuple[Segment, ...]
@@ -116,7 +116,7 @@ class FatLayout(msgspec.Struct, frozen=True):
 def lay_out_code(host: HostTables, size: int) -> FatLayout:
     """Return the layout of ``host`` with ``size`` bytes of device code at the start of its section.
 
-    Raises `NoRoomForCodeError` if they don't fit, and `NotJoinableError` if no segment loads that part of memory.
+    Raises `NoRoomForCodeError` if the code doesn't fit, and `NotJoinableError` if no segment loads that part of memory.
     """
     fat, segments = host.fat, host.tables.segments
     first, parts = _find_parts(host, segments)
@@ -143,13 +143,13 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
 
 
 def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segment, list[Segment]]:
-    """Return the segment with the place of the code, and all segments around it that can merge, in order."""
+    """Return the segment with the space for the code, and all segments around it that can merge, in order."""
     loaded = sorted(load_segments(segments), key=lambda segment: segment.address)
     address = host.fat.address
     index = next((i for i, s in enumerate(loaded) if s.address <= address < s.memory_end), None)
     if index is None:
         raise NotJoinableError(CodePlace(host.name, host.fat.offset), ".hip_fatbin outside every loaded segment")
-    # Other tools give a section without bytes in the file its own segment.
+    # Other tools put a section without bytes in the file into a separate segment.
     first, before = loaded[index], loaded[max(index - 1, 0)]
     is_own = first.file_size == 0 and before.memory_end == first.address and before.flags == first.flags
     return first, loaded[index - 1 if is_own else index : index + 2]
@@ -163,7 +163,7 @@ def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) ->
     unit = max([PAGE, *(segment.alignment for segment in load_segments(segments))])
     if not (holder.end <= at and start <= at) or unit > _LARGEST_UNIT:
         raise _unusual(host)
-    # Keep no unused memory, because a segment that ends with its bytes can be split again.
+    # Don't keep unused memory, because only a segment that ends with its bytes can be split again.
     memory_end = max(address + size, host.used_end(first))
     whole = msgspec.structs.replace(
         holder, file_size=address + size - holder.address, memory_size=memory_end - holder.address
@@ -176,7 +176,7 @@ def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) ->
 
 
 def _ended(host: HostTables, first: Segment, size: int) -> FatLayout | None:
-    """Add bytes to the segment that ends with the section and its marker; return `None` if other data follow in it."""
+    """Add bytes to the segment that ends with the section and its marker; return `None` if other data follows in it."""
     fat, segments = host.fat, host.tables.segments
     start = first.offset + fat.address - first.address
     inside = (s for s in host.tables.sections if s.has_bytes and host.is_other(s))
@@ -193,9 +193,9 @@ def _ended(host: HostTables, first: Segment, size: int) -> FatLayout | None:
 
 
 def _extended(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout | None:
-    """Add more bytes and memory to the segment around the place of the code than were split from it.
+    """Extend the segment around the code, in the file and in memory, by more than was split from the segment.
 
-    Returns `None` if anything except the marker follows, in the segment or in the one that begins with the marker.
+    Returns `None` if anything except the marker follows, in that segment or in the segment that begins with the marker.
     """
     segments, holder, last, address = host.tables.segments, parts[0], parts[-1], host.fat.address
     start = holder.offset + address - holder.address
@@ -216,13 +216,13 @@ def _extended(host: HostTables, parts: list[Segment], first: Segment, size: int)
 
 
 def _end_of_room(loaded: list[Segment], before: Segment, unit: int) -> int:
-    """Return the address up to which a segment may grow: the first page of the next segment."""
+    """Return the address up to which a segment may grow, which is the first page of the next segment."""
     page = min(unit, _LARGEST_PAGE)
     return min((s.address // page * page for s in loaded if s.address > before.address), default=1 << 63)
 
 
 def _without_marker(host: HostTables) -> dict[Segment, Segment]:
-    """Return replacements for segments that begin with the marker, as strip and objcopy may arrange them."""
+    """Return replacements for segments that begin with the marker. strip and objcopy may produce such segments."""
     marker, segments = host.marker, host.tables.segments
     if marker is None:
         return {}
@@ -239,7 +239,7 @@ def _without_marker(host: HostTables) -> dict[Segment, Segment]:
 def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
     """Return the program headers with a separate segment for read-only sections in a data segment at the marker.
 
-    The new segment is like the one ``before``.
+    The new segment has the properties of the segment ``before``.
     """
     segments, marker = host.tables.segments, host.marker
     relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
@@ -261,7 +261,7 @@ def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
 
 
 def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment]) -> FatLayout:
-    """Merge the segments around the place of the code; its bytes go before the bytes of the last segment."""
+    """Merge the segments around the code; the code's bytes go before the last segment's bytes."""
     first, last = parts[0], parts[-1]
     are_alike = len(parts) > 1 and {part.flags for part in parts} == {first.flags}
     inserted = first.offset + last.address - first.address - last.offset
@@ -278,7 +278,7 @@ def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment
 def _replaced(
     host: HostTables, segments: tuple[Segment, ...], new: dict[Segment, Segment], gone: list[Segment]
 ) -> tuple[Segment, ...]:
-    """Return the program headers with ``new`` ones and without ``gone`` ones, padded with spare headers."""
+    """Return the program headers with ``new`` headers and without ``gone`` headers, padded with spare headers."""
     kept = tuple(new.get(segment, segment) for segment in segments if segment not in gone)
     if len(kept) > len(host.tables.segments):
         raise _unusual(host)
@@ -286,12 +286,12 @@ def _replaced(
 
 
 def _unusual(host: HostTables) -> NotJoinableError:
-    found = "no segments around the place of the device code that could hold it"
+    found = "no segments around the device code section that could hold the code"
     return NotJoinableError(CodePlace(host.name, host.fat.offset), found)
 
 
 _LARGEST_IMAGE = 1 << 31
-"""The most memory that Windows loads for one file, in bytes."""
+"""The limit on the memory that Windows loads for one file, in bytes."""
 
 
 def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: Sequence[int]) -> FilePatch:
@@ -311,7 +311,7 @@ def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: S
     alignment = max(image.header.file_alignment, 1)
     file_size = -(-size // alignment) * alignment
     filled = msgspec.structs.replace(section, memory_size=max(section.memory_size, size), file_size=file_size)
-    # A section without bytes gets its bytes after those of the earlier sections.
+    # A section without bytes gets its bytes after the earlier sections' bytes.
     before = (one.end for one in image.sections[: image.sections.index(section)] if one.file_size)
     at = section.offset if section.file_size else max([image.header.headers_size, *before])
     code = (Replacement.of(start - section.address + at, one) for start, one in zip(starts, bundles, strict=True))
@@ -326,7 +326,7 @@ def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: S
 
 
 def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
-    """Return the sections of device code and of markers; raise `NotJoinableError` if the latter can't be removed."""
+    """Return the sections of device code and of markers; raise `NotJoinableError` if the markers can't be removed."""
     section = pe_code_section(image.sections)
     last = max(image.sections, key=lambda one: one.address)
     assert section is not None, "that is where the wrappers were found"
@@ -341,9 +341,9 @@ def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
 
 
 def _place_bundles(address: int, bundles: Sequence[Data], *, origin: int = 0) -> tuple[list[int], int]:
-    """Return the address of each bundle, the first at ``address``, and their total size in bytes.
+    """Return the address of each bundle, the first at ``address``, and the total size in bytes.
 
-    The other bundles are on page boundaries, which count from ``origin``.
+    Other bundles are on page boundaries, relative to ``origin``.
     """
     starts: list[int] = []
     position = address
@@ -356,8 +356,8 @@ def _place_bundles(address: int, bundles: Sequence[Data], *, origin: int = 0) ->
 def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, name: str) -> FilePatch:
     """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` has the bundle for each wrapper.
 
-    The bundles keep their order, each on its own page, at the addresses that the device code had. A file that was split
-    and joined can be split again with the same result.
+    The bundles keep their order, each on a separate page, at the addresses that the device code had. A file that was
+    split and joined can be split again with the same result.
 
     Raises `NotJoinableError` for a file that contains its code, and for bundles that don't fit. Raises `ElfError` and
     `DeviceCodeError` for damaged files.

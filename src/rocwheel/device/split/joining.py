@@ -49,12 +49,12 @@ class ArchiveFile(msgspec.Struct, frozen=True):
     archive: KpackArchive
 
     def holds_only(self, binaries: Collection[str]) -> bool:
-        """Return whether all of its code belongs to ``binaries``, given by kernel names."""
+        """Return whether all of the archive's code belongs to ``binaries``, which contains kernel names."""
         return all(entry.binary in binaries for entry in self.archive.entries)
 
 
 class FoundCode(msgspec.Struct, frozen=True):
-    """A bundle entry, by its ID, and the place of its code, or `None` for the host, which has no code."""
+    """A bundle entry with its ID and the location of its code, which is `None` for the host, which has no code."""
 
     spelling: str
     file: ArchiveFile | None = None
@@ -62,7 +62,7 @@ class FoundCode(msgspec.Struct, frozen=True):
 
 
 class UnitCode(msgspec.Struct, frozen=True):
-    """The entries of a unit's bundle, in order, and the targets whose code is in no archive."""
+    """The entries of a unit's bundle, in order, and the targets whose code isn't in any archive."""
 
     entries: tuple[FoundCode, ...]
     missing: tuple[str, ...] = ()
@@ -71,14 +71,14 @@ class UnitCode(msgspec.Struct, frozen=True):
 
 
 def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -> tuple[ArchiveFile, ...]:
-    """Return the archives that the marker of a unit of the file at ``binary`` names, in its order."""
+    """Return the archives that a unit's marker names for the file at ``binary``, in the marker's order."""
     places = [_place(binary, path) for path in unit.marker.search_paths]
     named = (file for place in places for file in archives if leads_to(place, file.path))
     return tuple({file.path: file for file in named}.values())
 
 
 def needs_archives(unit: SplitUnit) -> bool:
-    """Return whether a unit has code in archives; it has no code if a split for only some targets left nothing."""
+    """Return whether a unit has code in archives. It has no code if a split for only some targets left no code."""
     entries = unit.marker.entries
     return not entries or any(BundleEntryId.parse(spelling).target for spelling in entries)
 
@@ -101,12 +101,13 @@ def find_code(
     name: str,
     renumbered: Mapping[tuple[str, int], int],
 ) -> UnitCode:
-    """Return the code of ``unit`` in the archives that its marker names.
+    """Return the code of ``unit`` from the archives that its marker names.
 
-    If the marker has the IDs of the bundle's entries, these entries keep their order. Then code in archives for other
-    targets follows, as after a retarget. Without these IDs, the entries are the host and each code object, sorted by
-    target. ``renumbered`` has the correct unit of a code object with a wrong index, by its archive and its index there.
-    Raises `DeviceCodeError`, with the ``name`` of the host file, if an archive for one of its targets lacks the unit.
+    If the marker has the IDs of the bundle's entries, these entries keep their order. Then code from archives for other
+    targets follows, for example, after retargeting. Without these IDs, the entries are the host and each code object,
+    sorted by target. ``renumbered`` has the correct unit of each code object with a wrong index, keyed by the archive
+    and the wrong index. Raises `DeviceCodeError`, with the host file's ``name``, if an archive for one of its targets
+    lacks the unit.
     """
     if unit.marker.entries:
         return _by_ids(unit, archives, name)
@@ -116,7 +117,7 @@ def find_code(
 def _by_targets(
     unit: SplitUnit, archives: Sequence[ArchiveFile], renumbered: Mapping[tuple[str, int], int]
 ) -> list[FoundCode]:
-    """Return the code of a unit in archives, with one entry for each code object, sorted by target."""
+    """Return a unit's code from archives, with one entry for each code object, sorted by target."""
     found: dict[tuple[str, int], tuple[ArchiveFile, KpackEntry]] = {}
     for file in archives:
         for entry in file.archive.entries:
@@ -159,28 +160,28 @@ def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], targ
     raise DeviceCodeError(
         CodePlace(name, unit.offset),
         f"{file.path} has no code for {target} in {unit.marker.kernel_name}#{unit.index}",
-        expected="code for every unit in the archives that it names",
+        expected="code for every unit in the archives that the file names",
         remedy="The archive may be from another build. Use an archive that was made with this file.",
     )
 
 
 class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The faults of the archives of a library that messages call ``name``."""
+    """The faults in a library's archives; messages call the library ``name``."""
 
     name: str
     faults: tuple[UnitFault, ...]
     renumbered: dict[tuple[str, int], int]
-    """The correct unit of a code object with a wrong index, by the archive's path and the index in it."""
+    """The correct unit of each code object with a wrong index, keyed by the archive's path and the wrong index."""
 
     def texts(self) -> tuple[str, ...]:
-        """Return the faults, as one text for each archive."""
+        """Return the faults, with one text for each archive."""
         return tuple(map(self._text, self.faults))
 
     def _text(self, fault: UnitFault) -> str:
         units = f"{count(len(fault.lacking), 'unit')} ({first_of([str(_index(key)) for key in fault.lacking])})"
         outcome = (
-            f"if it lists a GPU, runtimes up to {last_stopping_release()} search no further archive and reject "
-            "every GPU"
+            f"if it lists a GPU, runtimes up to {last_stopping_release()} don't search further archives and "
+            "reject every GPU"
         )
         text = (
             f"{self.name}: {fault.archive} lacks {units}: {outcome}; later runtimes do so unless another archive "
@@ -197,7 +198,7 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile], *, name: str) -> IndexCheck:
-    """Check the archives that the markers of the library at ``path`` name; ``name`` is the library's name in messages.
+    """Check the archives that a library's markers name. The library is at ``path``, and messages call it ``name``.
 
     Code is read only if units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
     """
@@ -227,21 +228,21 @@ def _index(key: str) -> int:
 
 
 class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The bundles of a library, by index, and the bundle for each wrapper."""
+    """A library's bundles, keyed by index, and the bundle for each wrapper."""
 
     units: tuple[UnitCode, ...]
     links: tuple[int, ...]
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets that the library gets code for, as bundles name them, each once."""
+        """The distinct targets that the library gets code for, as bundles name them."""
         spellings = {code.spelling for unit in self.units for code in unit.entries if code.entry}
         found = {str(BundleEntryId.parse(spelling).target) for spelling in spellings}
         return tuple(sorted(found, key=text_sort_key))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The targets that some unit had code for, but that no archive has."""
+        """The targets that some unit had code for, but that no archive has code for."""
         return tuple(sorted({target for unit in self.units for target in unit.missing}, key=text_sort_key))
 
     @property
@@ -257,17 +258,17 @@ def plan_library_join(
     *,
     renumbered: Mapping[tuple[str, int], int],
 ) -> JoinPlan:
-    """Plan the joining of ``library``, at ``path`` below the root, with ``archives`` of the same root.
+    """Plan the joining of ``library``, at ``path`` below the root, with ``archives`` below the same root.
 
-    ``renumbered`` has the same meaning as in `find_code`. Raises `InputError` if its markers name none of the archives,
-    and as `find_code` does.
+    ``renumbered`` has the same meaning as in `find_code`. Raises `InputError` if the library's markers don't name any
+    of the archives. Raises the same errors as `find_code`.
     """
     distinct = sorted(dict.fromkeys(map(_key, library.units)), key=lambda key: key[0])
     by_key: dict[tuple[int, str], SplitUnit] = {_key(unit): unit for unit in library.units}
     named = {key: archives_of(path, by_key[key], archives) for key in distinct}
     if any(needs_archives(unit) for unit in library.units) and not any(named.values()):
         paths = dict.fromkeys(path for unit in library.units for path in unit.marker.search_paths)
-        found = "its archives are missing"
+        found = "the archives with its code are missing"
         remedy = "Also specify the folders of the targets, or the device wheels."
         raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
     units = tuple(find_code(by_key[key], named[key], name=path, renumbered=renumbered) for key in distinct)
@@ -276,7 +277,7 @@ def plan_library_join(
 
 
 def _strangers(path: str, split: Sequence[SplitUnit], units: Sequence[UnitCode]) -> Iterator[InputError]:
-    """Yield an error for each bundle entry whose code has different sizes than before the split."""
+    """Yield an error for each bundle entry whose code sizes differ from those before the split."""
     members: dict[Marker, list[tuple[int, UnitCode]]] = {}
     for unit, code in zip(split, units, strict=True):
         members.setdefault(unit.marker, []).append((unit.index, code))
@@ -290,7 +291,7 @@ def _strangers(path: str, split: Sequence[SplitUnit], units: Sequence[UnitCode])
                     path,
                     f"{', '.join(files)}: code objects with different sizes than before the split",
                     expected="an archive from the same build",
-                    remedy="Use the folders that were made together with this file.",
+                    remedy="Use the folders that were created together with this file.",
                 )
 
 
@@ -299,7 +300,7 @@ def _key(unit: SplitUnit) -> tuple[int, str]:
 
 
 class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
-    """How bundles are restored: plain or compressed as before, as far as the host file records it."""
+    """Settings for restoring bundles, which by default are compressed if the host file says that they were."""
 
     compress: bool = False
     """Whether to compress all bundles."""
@@ -311,10 +312,10 @@ class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
 def plan_join(data: Data, join: JoinPlan, storage: JoinStorage | None = None, *, name: str) -> Iterator[FilePatch]:
     """Yield the patch that puts the code of a plan into the host file ``data``.
 
-    During the block, bundles are kept in an unnamed file, so memory holds only a few megabytes of one bundle. If the
-    bundles don't fit in the file, all are compressed, with the lowest level that makes them fit. Raises
-    `NotJoinableError` if the bundles don't fit at all, `KpackError` for damaged archives, and `WorkError` if there is
-    no space for the unnamed file.
+    During the block, an unnamed file holds the bundles, so memory holds only a few megabytes of one bundle. If the
+    bundles don't fit in the file, all bundles are compressed, at the lowest level that makes them fit. Raises
+    `NotJoinableError` if the bundles don't fit at any level, `KpackError` for damaged archives, and `WorkError` if
+    there is no space for the unnamed file.
     """
     with ExitStack() as stack:
         yield _fit(data, join, storage or JoinStorage(), name, stack)
@@ -357,7 +358,7 @@ def _spool_plain(units: Sequence[UnitCode], packed: Sequence[bool], name: str, s
 def _spool_packed(
     plain: Sequence[Data], packed: Sequence[bool], level: int, name: str, stack: ExitStack
 ) -> tuple[Data, ...]:
-    """Return the bundles, compressing those that are ``packed``."""
+    """Return the bundles, compressing those in ``packed``."""
     writers = [
         partial(_pack_bundle, bundle, level, name) for bundle, is_packed in zip(plain, packed, strict=True) if is_packed
     ]
@@ -405,19 +406,19 @@ def _pack_bundle(plain: Data, level: int, name: str, file: IO[bytes]) -> None:
 
 
 class Joins(msgspec.Struct, frozen=True):
-    """The plan for each library by path, and the archives whose code is then completely in libraries."""
+    """The plan for each library, keyed by path, and the archives whose code is then completely in libraries."""
 
     joins: dict[str, JoinPlan]
     used: frozenset[str]
     warnings: tuple[str, ...] = ()
-    """Faults of archives from another tool; wrong indices are corrected if the right ones are known."""
+    """Faults in archives from another tool. Wrong indices are corrected if the correct indices are known."""
 
 
 def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Joins:
-    """Plan the joining of every split library among ``files`` with the archives among them.
+    """Plan the joining of every split library in ``files`` with the archives in ``files``.
 
-    Raises `InputError` with ``remedy`` if there is no such library, and as `plan_library_join` and `read_archive` do.
-    If there are several problems, ``subject`` introduces them.
+    Raises `InputError` with ``remedy`` if there is no such library. Raises the same errors as `plan_library_join` and
+    `read_archive`; if there are several problems, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     archives = [file for found in attempt_all(read_archive_file, files, problems) for file in found]
@@ -439,17 +440,17 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 
     attempt_all(plan_file, files, problems)
     if not joins and not problems:
-        problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
+        problems.append(InputError(subject, "no library with code in archives", remedy=remedy))
     raise_all(subject, problems)
     used = (file.path for file in archives if file.path in read and file.holds_only(names))
     return Joins(joins, frozenset(used), tuple(warnings))
 
 
 def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
-    """Return a file as an archive, or an empty list if it is something else.
+    """Return a file as an archive, or an empty list if the file isn't an archive.
 
-    Raises `KpackError` for a damaged archive. Raises `InputError` if the archive lists invalid targets, or other
-    targets than the one in its name. Raises `ProblemsError` for several faults.
+    Raises `KpackError` for a damaged archive. Raises `InputError` if the archive lists invalid targets, or targets that
+    differ from the target in its name. Raises `ProblemsError` for several faults.
     """
     kernels = classify_path(file.path)
     with file.content.view() as data:
@@ -463,7 +464,7 @@ def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
 
 
 class MendedFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a tree, with corrected libraries instead of the old ones, and the faults."""
+    """The files of a tree, with corrected libraries instead of the old libraries, and the faults."""
 
     files: tuple[NamedFile, ...]
     warnings: tuple[str, ...] = ()
@@ -473,12 +474,12 @@ class MendedFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[MendedFiles]:
-    """Yield ``files`` and the faults of the already split libraries among them.
+    """Yield ``files`` and the faults in split libraries among them.
 
     With ``mend``, these libraries are joined in unnamed files during the block, so that they can be split again. Their
     code is removed from archives, and archives without other code are omitted. Raises `InputError`, or `ProblemsError`
-    for several, if code objects can't be distinguished to correct a library, and as `plan_library_join` and `plan_join`
-    do.
+    for several problems, if code objects can't be distinguished to correct a library. Raises the same errors as
+    `plan_library_join` and `plan_join`.
     """
     archives = [archive for found in map_collecting(subject, read_archive_file, files) for archive in found]
     libraries = [found for libraries in map_collecting(subject, _read_library, files) for found in libraries]
@@ -504,7 +505,7 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
 
 
 def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> list[NamedFile]:
-    """Return an archive without code of the libraries ``names``, in an unnamed file; empty if nothing changes."""
+    """Return the archive without code of the libraries ``names``, in an unnamed file; empty if nothing changes."""
     name = file.archive.name
     part = select_entries(file.archive, [entry for entry in file.archive.entries if entry.binary not in names])
     if len(part.entries) == len(file.archive.entries):
@@ -514,11 +515,11 @@ def _without(file: ArchiveFile, names: Collection[str], stack: ExitStack) -> lis
         def write(made: IO[bytes]) -> None:
             recompress_archive(data, part, FileSink(made), Storing(part.scheme), executor)
 
-        return [NamedFile(file.path, _nameless(write, stack, name, "what is left of it"), name)]
+        return [NamedFile(file.path, _nameless(write, stack, name, "its remaining code"), name)]
 
 
 def _nameless(write: Callable[[IO[bytes]], None], stack: ExitStack, name: str, what: str) -> FileRange:
-    """Return what ``write`` writes to an unnamed file that ``stack`` closes; raise `WorkError` if there is no room."""
+    """Return the output of ``write``, in an unnamed file that ``stack`` closes; raise `WorkError` if space runs out."""
     try:
         made = stack.enter_context(open_temporary(buffering=-1))
         write(made)
@@ -536,21 +537,21 @@ def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
 
 
 def _lost_archives(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> Iterator[str]:
-    """Yield the search paths of a library's markers without archives, although some of its code should be there."""
+    """Yield a problem for search paths in a library's markers that don't lead to the archives with its code."""
     lost = (unit for unit in library.units if needs_archives(unit) and not archives_of(file.path, unit, archives))
     paths = dict.fromkeys(path for unit in lost for path in unit.marker.search_paths)
     if paths:
-        yield f"{file.name}: was split before, but none of these archives with its code exist: {', '.join(paths)}"
+        yield f"{file.name}: was split before, but none of the archives with its code exist: {', '.join(paths)}"
 
 
 def _joined(
     file: NamedFile, library: SplitLibrary, check: IndexCheck, archives: Sequence[ArchiveFile], stack: ExitStack
 ) -> NamedFile:
     """Return the library with its code, in an unnamed file that ``stack`` closes."""
-    # In archives that lack units, kernels may not show the unit of each code object.
+    # In archives that lack units, kernels may not identify each code object's unit.
     if doubtful := [fault.archive for fault in check.faults if not fault.is_clear]:
         found = f"units are missing from {', '.join(doubtful)}, and indices in it may be wrong"
-        expected = "an archive with all units, with different kernel names in each unit"
+        expected = "an archive that has all units, with different kernel names in each unit"
         raise InputError(file.name, found, expected=expected, remedy="Omit --mend, or split the original again.")
     join = plan_library_join(file.path, library, archives, renumbered=check.renumbered)
     with file.content.view() as data, plan_join(data, join, name=file.name) as patch:

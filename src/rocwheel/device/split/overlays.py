@@ -1,4 +1,4 @@
-"""Splits libraries for runtimes without kpack: one for all GPUs, and a complete one for each target."""
+"""Splits libraries for runtimes without kpack: one library for all GPUs, and a complete library for each target."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
-    """Return the generic targets among ``codes``: the least code that runs on the most GPUs.
+    """Return the generic targets among ``codes``: the smallest amount of code that runs on the most GPUs.
 
-    Without generic targets, return the target whose instructions the most other GPUs have; of equal targets, the
-    newest. Users make these GPUs use its code with ``HSA_OVERRIDE_GFX_VERSION``.
+    Without generic targets, return the target whose instructions the most other GPUs have; if several targets are
+    equal, return the newest. To make these GPUs use its code, users set ``HSA_OVERRIDE_GFX_VERSION``.
     """
     processors = {code.processor for code in codes}
     generic = sorted((name for name in processors if TargetId(name).is_generic), key=sort_key)
@@ -53,13 +53,13 @@ class OverlayChoice(msgspec.Struct, frozen=True):
     """The code that libraries keep for all GPUs, and the libraries that can be selected at load time."""
 
     common: tuple[TargetId, ...]
-    """The targets whose code stays; if empty, the targets from `default_common`."""
+    """The targets whose code stays, or an empty tuple for the targets from `default_common`."""
     is_chosen: Callable[[str], bool]
-    """Whether a library with this SONAME is loaded by its SONAME, so that a library for the GPU can replace it."""
+    """Whether a library is loaded by its SONAME, the argument, so that a GPU's own library can replace it."""
 
 
 class OverlaidLibrary(msgspec.Struct, frozen=True):
-    """A library that keeps the code of the common set; each of ``targets`` gets a complete library."""
+    """A library that keeps the code for the common set. Each of ``targets`` gets a complete library."""
 
     path: str
     content: FileRange
@@ -74,7 +74,7 @@ class OverlaidLibrary(msgspec.Struct, frozen=True):
 
 
 class OverlayPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan for all files; files in none of the lists stay unchanged."""
+    """The plan for all files. Files that aren't in any list don't change."""
 
     common: tuple[TargetId, ...]
     libraries: tuple[OverlaidLibrary, ...]
@@ -85,15 +85,15 @@ class OverlayPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PruneToSome(msgspec.Struct, frozen=True):
-    """Keeps the code that GPUs of ``keep`` need, or the smallest code object of a bundle without such code.
+    """Keeps the code that GPUs in ``keep`` need, or a bundle's smallest code object if they need no code in the bundle.
 
-    No GPU runs that code object, but some runtimes might fail with a bundle without device code.
+    No GPU runs that code object, but some runtimes might fail for a bundle without device code.
     """
 
     keep: tuple[TargetId, ...]
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: CodePlace) -> tuple[BundlePart, ...]:
-        """Return the entries that stay."""
+        """Return the entries to keep."""
         kept = Prune(self.keep, allow_empty=True)(parts, place=place)
         if any(part.target and part.size for part in kept):
             return kept
@@ -106,12 +106,12 @@ class PruneToSome(msgspec.Struct, frozen=True):
 def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject: str) -> OverlayPlan:
     """Plan the split of ``files``, whose paths start at one root, by reading only headers.
 
-    Kernel files go to their target. A library stays complete if it isn't always loaded by its SONAME, can't be trimmed,
-    or has no code of the common set. The plan then has a remark. A target gets a library if there is code for it,
-    or generic code outside the common set.
+    Kernel files go to their target. A library stays complete, and the plan has a remark, if it isn't always loaded by
+    its SONAME, can't be trimmed, or has no code for the common set. A target gets a library if there is code for it, or
+    generic code outside the common set.
 
-    Raises `InputError` for damaged files, for split libraries, whose code is elsewhere, and if no library has code of
-    the common set. Errors of all files are raised together; if there are several, ``subject`` introduces them.
+    Raises `InputError` for damaged files, for split libraries, whose code is elsewhere, and if no library has code for
+    the common set. Errors for all files are raised together; if there are several, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     ordered = sorted(files, key=lambda file: file.path)
@@ -125,10 +125,14 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
         offered = sorted({code.processor for library in libraries for code in library.codes}, key=sort_key)
         lack = f"has no library with code for the common set, {_listed(common)}"
         raise InputError(
-            subject, lack, expected=f"some of {', '.join(offered)}", remedy="Specify others with --common."
+            subject, lack, expected=f"some of {', '.join(offered)}", remedy="Specify other targets with --common."
         )
     remarks = {one.path: one.reason for one in found if isinstance(one, StayingCode)}
-    lacking = f"it has no code for the common set, {_listed(common)}" if common else "it has only code for any GPU"
+    lacking = (
+        f"the file has no code for the common set, {_listed(common)}"
+        if common
+        else "the file has only code for any GPU"
+    )
     remarks |= {one.path: lacking for one in libraries if one not in overlaid}
     processors = {code.processor for library in overlaid for code in library.codes}
     processors |= {file.target for file in device if find_family(file.target) is None}
@@ -147,14 +151,14 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
         if fat is not None and any(wrapper.is_kpack for wrapper in fat.wrappers):
             raise InputError(
                 file.name,
-                "is a split library, whose code runtimes without kpack don't find",
-                expected="libraries that contain their code, one for each target",
-                remedy="Join it first: rocwheel device join HOST TARGET... --output FOLDER",
+                "is a split library; runtimes without kpack don't find its code",
+                expected="libraries that contain their code",
+                remedy="Join the library first: rocwheel device join HOST TARGET... --output FOLDER",
             )
         if fat is None or fat.is_kpacked or fat.is_empty:
             return None
         if is_pe64(data):
-            return StayingCode(file.path, "a Windows DLL or program, which no other file can replace")
+            return StayingCode(file.path, "a Windows DLL or program, which can't be replaced by another file")
         codes = device_targets(data, name=file.path)
         reason = _reason_to_keep(data, file.path, choice)
         soname = read_elf(data, name=file.path).soname or ""
@@ -164,7 +168,7 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
 def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
     elf = read_elf(data, name=path)
     if not elf.is_shared_library or not elf.soname or not choice.is_chosen(elf.soname):
-        return "no file needs it by its SONAME, so a file for a GPU can't replace it"
+        return "no file needs this library by its SONAME, so a file for a GPU can't replace it"
     try:
         require_trimmable(data, name=path)
     except NotTrimmableError as e:
@@ -185,18 +189,19 @@ def _listed(targets: Sequence[TargetId]) -> str:
 
 
 class Writing(msgspec.Struct, frozen=True):
-    """How libraries are written: compressed bundles stay compressed, in a version that ``rocm`` reads."""
+    """Settings for writing libraries. Compressed bundles stay compressed, in a version that ``rocm`` reads."""
 
     common: tuple[TargetId, ...]
     rocm: str = ""
-    """The oldest ROCm release that must read them, or empty for any release."""
+    """The oldest ROCm release that must read the bundles, or an empty string for any release."""
     jobs: int = 1
 
 
 def write_library(library: OverlaidLibrary, folder: Path, how: Writing) -> tuple[FileRange, dict[str, FileRange]]:
-    """Write the library for all GPUs and one for each target below ``folder``; return both, the latter by target.
+    """Write the library for all GPUs, and a library for each target, below ``folder``.
 
-    Raises `InputError` for damaged bundles, and `OSError` if writing fails.
+    Returns the library for all GPUs, and the other libraries, keyed by target. Raises `InputError` for damaged bundles,
+    and `OSError` if writing fails.
     """
     host = _write(library, folder / "common" / library.path, how.common, how)
     return host, {

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 
 class TreeListing(msgspec.Struct, frozen=True, kw_only=True):
-    """A tree by paths below its root, with ``/``; for a single file, the root is its folder, without other content."""
+    """A tree, keyed by path below its root, with ``/``; for a single file, the root is its folder."""
 
     root: Path
     folders: tuple[str, ...]
     links: tuple[str, ...]
     files: tuple[NamedFile, ...]
     aliases: dict[str, str]
-    """Other names (hard links) of files, each with the name that is in `files`."""
+    """Other names (hard links) of files, each with the file's name in `files`."""
 
 
 def list_source(source: Path) -> TreeListing:
@@ -70,7 +70,7 @@ def list_source(source: Path) -> TreeListing:
     folders = [path for path in paths if path.is_dir() and not path.is_symlink()]
     regular = sorted({*paths} - {*links} - {*folders})
     map_collecting(str(source), require_regular, regular)
-    # Other names of files. A name for another target than the first name counts as a separate file.
+    # Other names of files. If a name is for another target than the first name, it counts as a separate file.
     first: dict[tuple[int, int, str], str] = {}
     aliases = {}
     for path in regular:
@@ -99,11 +99,11 @@ _EXPECTED = "another folder for archives"
 
 
 def find_place(root: Path, folder: str) -> str:
-    """Return the place of ``folder`` below ``root``, without links in the path; the folder need not exist.
+    """Return the path of ``folder`` below ``root``, without links; the folder need not exist.
 
-    A target's part can't go over the host's part if it has a folder where the host has a link. Raises `InputError` for
-    a file in the path. Also raises it for a link to nothing, to a file, to a place outside the tree, or to a name that
-    markers can't have.
+    A target's folder can't be copied over the host's folder if it has a folder where the host has a link. Raises
+    `InputError` for a file in the path. Also raises it for a link to nothing, to a file, to a location outside the
+    tree, or to a name that markers can't have.
     """
     parts = folder.split("/")
     for number in range(1, len(parts) + 1):
@@ -119,22 +119,22 @@ def find_place(root: Path, folder: str) -> str:
     place = os.path.relpath(os.path.realpath(root / folder), os.path.realpath(root))
     if place != folder and not is_archive_folder(place):
         expected = f"{_EXPECTED}, whose names have only A-Z, a-z, 0-9, and ._+-"
-        raise InputError(folder, f"leads to {quoted(place)}, but archives would be below it", expected=expected)
+        raise InputError(folder, f"is a link to {quoted(place)}, but archives would be below it", expected=expected)
     return "" if place == "." else place
 
 
 def require_free(plan: SplitPlan, taken: Iterable[str]) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for archives whose path is in ``taken``."""
+    """Raise `InputError`, or `ProblemsError` for several problems, for archives whose path is in ``taken``."""
     names = {path.lower() for path in taken}
     places = dict.fromkeys(archive.path for archive in plan.iter_archives())
     remedy = "Join first, or specify another folder with --archives."
-    found, expected = "is already in the tree, but the split would make it", "a tree without it"
+    found, expected = "is already in the tree, but the split would create it", "a tree without this file"
     there = [path for path in places if path.lower() in names]
     raise_all("archives", [InputError(path, found, expected=expected, remedy=remedy) for path in there])
 
 
 def _fault_of_link(root: Path, link: Path) -> str:
-    """Return why archives can't be below a link, or an empty string if they can be at its target."""
+    """Return why archives can't be below a link, or an empty string if they can be below its target."""
     top, aim = os.path.realpath(root), os.path.realpath(link)
     if os.path.commonpath([top, aim]) != top:
         return "outside the tree"
@@ -144,7 +144,7 @@ def _fault_of_link(root: Path, link: Path) -> str:
 
 
 def _remedy(root: Path, text: str, rest: str) -> str:
-    """Return the folder that an absolute link probably means: in a system image, the path begins at the root."""
+    """Return the folder that an absolute link probably means: in a system image, the path starts at the image."""
     meant = posixpath.normpath(text).lstrip("/")
     folder = posixpath.join(meant, rest) if rest else meant
     is_there = text.startswith("/") and is_archive_folder(folder) and (root / meant).is_dir()
@@ -152,13 +152,13 @@ def _remedy(root: Path, text: str, rest: str) -> str:
 
 
 HOST_FOLDER = "host"
-"""The folder for everything that isn't for one target."""
+"""The folder for everything that isn't for only one target."""
 
 
 def place_files(listing: TreeListing, plan: SplitPlan) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the folder for each path of a tree, and the paths for targets that aren't kept.
+    """Return the folder for each path in a tree, and the paths for targets that aren't kept.
 
-    A link goes where its name says, or with its target. Other names of a file go with the first name.
+    A link goes where its name indicates, or otherwise with its target. A file's other names go with its first name.
     """
     folder_of = {file.path: HOST_FOLDER for file in plan.host} | {file.path: file.target for file in plan.device}
     folder_of |= {alias: folder_of[first] for alias, first in listing.aliases.items() if first in folder_of}
@@ -193,16 +193,16 @@ class SplitLibraryReport(msgspec.Struct, frozen=True, kw_only=True):
     size_after: int
     archives: tuple[str, ...]
     zeros: int = 0
-    """The bytes of zeros in place of its code, if the code can't be removed from the file.
+    """The number of zero bytes that replace the code, if the code's space can't be removed from the file.
 
-    0 if less than a mebibyte.
+    The number is 0 if there is less than a mebibyte of zeros.
     """
 
 
 class TargetShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder of a target: the numbers of its archives and other files, and their total size in bytes.
+    """A target's folder: the numbers of its archives and other files, and their total size in bytes.
 
-    In a dry run, which writes no archives, the size is unknown.
+    In a dry run, no archives are written, so the size is unknown.
     """
 
     target: str
@@ -221,15 +221,15 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...]
     """Files for targets that aren't kept."""
     lacking: tuple[LackingCode, ...] = ()
-    """Libraries without any code for a target to keep."""
+    """Libraries that have no code for one of the targets to keep."""
     warnings: tuple[str, ...] = ()
-    """Faults of libraries that were split earlier."""
+    """Faults in libraries that were split earlier."""
     mended: tuple[str, ...] = ()
     """Libraries that were split earlier and are now corrected."""
 
 
 def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport:
-    """Return the report for ``plan``; ``sizes`` are the sizes of the archives, by path, if they were written."""
+    """Return the report for ``plan``. If the archives were written, ``sizes`` has their sizes, keyed by path."""
     return SplitReport(
         host_files=len(plan.host),
         libraries=tuple(
@@ -261,25 +261,25 @@ def _share(plan: SplitPlan, target: str, sizes: Mapping[str, int] | None) -> Tar
 
 
 class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """How to split a tree: what to keep, how to store it, and the number of workers."""
+    """Settings for splitting a tree: which code to keep, how to store it, and the number of workers."""
 
     choice: SplitChoice
     jobs: int = 1
     dry_run: bool = False
-    """Whether to write nothing; then archives have no size in the report."""
+    """Whether to write nothing; then, archives have no size in the report."""
     mend: bool = False
     """Whether to split libraries again if an earlier split left units missing or misplaced in archives."""
     progress: Progress = SILENT
 
 
 def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
-    """Split the tree or file ``source`` into folders below ``output``: ``host``, and one for each target.
+    """Split the tree or file ``source`` into folders below ``output``: ``host``, and a folder for each target.
 
-    ``host`` is the tree without device code; the folder of a target adds its code. ``output`` must not exist or be in
-    ``source``; it appears when it is complete. Raises `InputError` as `plan_split`, `find_place`, and `require_free`
-    do, and for unreadable paths. Also raises it for a single file that isn't a binary, or is a Windows file that can't
-    be split. Raises `ProblemsError` for several problems, and `WorkError` if writing fails; with ``mend``, also raises
-    as `checked_files` does.
+    ``host`` is the tree without device code; a target's folder adds the code for that target. ``output`` must not exist
+    or be in ``source``; it appears when it is complete. Raises the same errors as `plan_split`, `find_place`, and
+    `require_free`, and, with ``mend``, as `checked_files`. Raises `InputError` for unreadable paths, and for a single
+    file that isn't a binary, or that is a Windows file that can't be split. Raises `ProblemsError` for several
+    problems, and `WorkError` if writing fails.
     """
     listing = list_source(source)
     with checked_files(listing.files, str(source), mend=order.mend) as checked:
@@ -303,22 +303,22 @@ def _plan(source: Path, listing: TreeListing, choice: SplitChoice) -> SplitPlan:
         plan = plan_split(listing.files, choice, subject=str(source))
         if any(plan.iter_archives()):
             raise
-        return plan  # without archives, nothing blocks them
+        return plan  # without archives, no path can conflict
     plan = plan_split(listing.files, msgspec.structs.replace(choice, archives=place), subject=str(source))
     require_free(plan, (*listing.folders, *place_files(listing, plan)[0]))
     return plan
 
 
 def _require_split(source: Path, plan: SplitPlan) -> None:
-    """Raise `InputError` for a single input that is a DLL or program that keeps its code, or isn't a binary.
+    """Raise `InputError` for a single input that isn't a binary, or is a DLL or program that keeps its code.
 
-    A library or program without device code is fine: it may already be split.
+    A library or program without device code is accepted, because it may already be split.
     """
     for file in plan.host:
         if file.library is not None:
             continue
         with file.content.view() as data:
-            # Debian packages are also archives, and static libraries are never split.
+            # Debian packages are also ``ar`` archives, and static libraries are never split.
             if not file.remark and (not is_binary(data) or is_ar_archive(data)):
                 found = unread_archive(data) or "no device code to split off"
                 raise InputError(source, found, expected="a fat binary, a wheel, or a folder")
@@ -337,7 +337,7 @@ def _report(listing: TreeListing, plan: SplitPlan, sizes: dict[str, int] | None,
 
 
 class _Splitting:
-    """The writing of one tree below ``made``: a folder for the host, and one for each target."""
+    """Writes one tree below ``made``: a folder for the host, and a folder for each target."""
 
     def __init__(self, listing: TreeListing, plan: SplitPlan, made: Path, order: SplitOrder) -> None:
         self._listing, self._plan, self._order = listing, plan, order
@@ -347,9 +347,9 @@ class _Splitting:
         self._sizes: dict[str, int] = {}
 
     def run(self) -> dict[str, int]:
-        """Write everything; return the sizes of the archives."""
+        """Write everything and return the sizes of the archives."""
         problems: list[RocwheelError] = []
-        # Make the host's folders, and the folders of targets that have content.
+        # Create the host's folders, and the folders of targets that have content.
         (self._made / HOST_FOLDER).mkdir(parents=True)
         for folder in self._listing.folders:
             (self._made / HOST_FOLDER / folder).mkdir()
@@ -388,14 +388,14 @@ class _Splitting:
             self._write_patched(file, file.path, file.patch)
 
     def _write_patched(self, file: HostFile, path: str, patch: FilePatch) -> None:
-        """Write ``file``, changed by ``patch``, under the name ``path``."""
+        """Write ``file`` under the name ``path``, changed by ``patch``."""
         old, made = self._listing.root / path, self._path_of(path)
         with unchanged(old), file.content.view() as data, made.open("xb") as new:
             write_patch(new, data, patch)
         copy_status(old, made)
 
     def _write_device(self, file: DeviceFile) -> None:
-        """Write a file of a target; the content of an archive with removed code is elsewhere than at its path."""
+        """Write a target's file. If code was removed from an archive, its content isn't at its path."""
         old, made = self._listing.root / file.path, self._path_of(file.path)
         if file.content.path == str(old):
             copy_file(old, made)
@@ -414,7 +414,7 @@ class _Splitting:
         path.chmod(0o644)
 
     def _make_names(self) -> None:
-        """Make links, and other names of files; a library whose markers differ there needs a copy."""
+        """Create links and other names of files. A library whose markers differ under another name needs a copy."""
         for link in self._listing.links:
             if link in self._folder_of:
                 self._path_of(link).symlink_to((self._listing.root / link).readlink())

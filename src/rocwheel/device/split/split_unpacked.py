@@ -1,4 +1,4 @@
-"""Splits the folder of an unpacked wheel into a folder for the host wheel and one for each device wheel."""
+"""Splits the folder of an unpacked wheel into a folder for the host wheel and a folder for each device wheel."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _TEXTS = ("METADATA", "WHEEL")
 """The files in ``.dist-info`` that identify the wheel."""
 
 _MOST = 64 << 20
-"""The largest size of such a file in bytes, as in a wheel."""
+"""The size limit of such a file in bytes, the same as in a wheel."""
 
 _WHEELS = ".wheels"
-"""The folder for the wheels while their folders are made."""
+"""The folder for the wheels while their folders are created."""
 
 
 def is_unpacked_wheel(folder: Path) -> bool:
-    """Return whether a folder contains one unpacked wheel, perhaps incomplete, with RECORD or both other files.
+    """Return whether a folder contains one unpacked wheel, which may be incomplete, with RECORD or both other files.
 
-    The RECORD of a split tree would be invalid.
+    If it were split as a tree, its RECORD would be invalid.
     """
     infos = list(folder.glob("*.dist-info")) if folder.is_dir() else []
     return len(infos) == 1 and (
@@ -53,11 +53,11 @@ def is_unpacked_wheel(folder: Path) -> bool:
 
 
 def split_unpacked(folder: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
-    """Write the folders of the host wheel and the device wheels of the unpacked wheel ``folder`` to ``dest_dir``.
+    """Write the folders for the host wheel and the device wheels of the unpacked wheel ``folder`` to ``dest_dir``.
 
     The folder names are wheel names without tags, such as ``torch-2.9``, and each folder has its own RECORD.
-    ``dest_dir`` is new or empty, and appears when it is complete. Raises `InputError` as `split_wheel` does, and for
-    files that wheels can't contain, such as symlinks. Raises `WorkError` if writing fails.
+    ``dest_dir`` must be new or empty, and appears when it is complete. Raises the same errors as `split_wheel`. Also
+    raises `InputError` for files that wheels can't contain, such as symlinks, and `WorkError` if writing fails.
     """
     with _workplace(folder, dest_dir, dry_run=order.dry_run) as made:
         wheels = made / _WHEELS
@@ -86,11 +86,11 @@ def _workplace(folder: Path, dest_dir: Path, *, dry_run: bool) -> Iterator[Path]
 
 
 def _pack(folder: Path, dest_dir: Path, source_date: SourceDate) -> Path:
-    """Write the files of a folder as an uncompressed wheel, named by its metadata."""
+    """Write the files in a folder as an uncompressed wheel, named according to its metadata."""
     paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     map_collecting(str(folder), partial(_require_plain, folder), paths)
     [info] = folder.glob("*.dist-info")
-    expected = "a text file of an unpacked wheel"
+    expected = "a text file from an unpacked wheel"
     map_collecting(str(info), partial(_require_text, info), _TEXTS)
     texts = {name: read_small(info / name, _MOST, expected=expected) for name in _TEXTS}
     wheel = dest_dir / unpacked_name(info, texts["WHEEL"])
@@ -120,7 +120,7 @@ def _require_plain(folder: Path, path: Path) -> None:
         raise InputError(path, found, expected="an unpacked wheel, which contains only regular files")
     name = str(path.relative_to(folder))
     if not is_utf8(name) or "\\" in name:
-        found, remedy = "has a name that no wheel can contain", "Rename the file, and its row in RECORD."
+        found, remedy = "has a name that no wheel can contain", "Rename the file, also in its row in RECORD."
         raise InputError(path, found, expected="UTF-8 without backslashes", remedy=remedy)
 
 

@@ -62,10 +62,10 @@ if TYPE_CHECKING:
 
 
 def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], given: str) -> str:
-    """Return the overlay root: the ``given`` folder, or else the only top-level folder with device code.
+    """Return the overlay root: the ``given`` folder, or otherwise the only top-level folder with device code.
 
-    ``code`` are the relevant members. Raises `InputError` for a folder that isn't in the wheel, without device code,
-    and for device code in several folders. Raises `ProblemsError` for damaged files.
+    ``code`` contains the relevant members. Raises `InputError` if the folder isn't in the wheel, if there is no device
+    code, or if device code is in several folders. Raises `ProblemsError` for damaged files.
     """
     if given:
         root = posixpath.normpath(given.replace("\\", "/"))
@@ -83,15 +83,15 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
         for name, content in sorted(code.items()):
             with content.view() as data:
                 if find_split_library(data, name=shown[name]) is not None:
-                    remedy = "Its device code is in device wheels. To restore it, use 'rocwheel device join'."
-                    raise InputError(wheel.source, "is split already", expected=expected, remedy=remedy)
+                    remedy = "Its device code is in device wheels. To restore the code, use 'rocwheel device join'."
+                    raise InputError(wheel.source, "is already split", expected=expected, remedy=remedy)
         raise InputError(wheel.source, "no device code to split off", expected=expected)
     if roots == [""]:
         found = (
-            "can't be split: its device code is at the top, which is the shared folder of all packages after "
-            "installation"
+            "can't be split: its device code is at the top level, which becomes the shared folder of all packages "
+            "after installation"
         )
-        remedy = "Build the wheel with the code in a separate folder for device wheels to add to."
+        remedy = "Build the wheel with the code in its own folder, so that device wheels can add to that folder."
         raise InputError(wheel.source, found, expected="device code below one folder", remedy=remedy)
     if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
         listed = ", ".join(root or "the top" for root in roots)
@@ -110,7 +110,7 @@ def _top_folder(name: str, content: FileRange, shown: str) -> str | None:
 
 
 class DeviceWheel(msgspec.Struct, frozen=True):
-    """The wheel of a target or family: its path, the numbers of its archives and other files, and its size in bytes.
+    """The wheel for a target or family: its path, the numbers of its archives and other files, and its size in bytes.
 
     In a dry run, it has no size.
     """
@@ -123,7 +123,7 @@ class DeviceWheel(msgspec.Struct, frozen=True):
 
 
 class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
-    """A split wheel with its size, its host wheel with its size, and its device wheels; sizes are in bytes.
+    """A split wheel, its host wheel, and its device wheels; sizes are in bytes.
 
     In a dry run, the new wheels have no sizes.
     """
@@ -139,13 +139,13 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     """The installed size of these files before the split, in bytes."""
     disk_after: int = 0
     zeros: dict[str, int] = {}
-    """The files with at least a mebibyte of zeros in place of their code, which can't be removed from the file."""
+    """The files in which at least a mebibyte of zeros replaces the code, because the space can't be removed."""
     devices: tuple[DeviceWheel, ...]
     staying: tuple[StayingCode, ...]
     left_out: tuple[str, ...]
     """Files for targets that aren't kept."""
     lacking: tuple[LackingCode, ...] = ()
-    """Members without any code for a target to keep."""
+    """Members that have no code for one of the targets to keep."""
     warnings: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
     """Libraries that another tool split with wrong indices."""
@@ -156,7 +156,7 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierSplit(msgspec.Struct, frozen=True):
-    """The files of an earlier split: files that get new content, and files that the new split lacks."""
+    """The files from an earlier split: those that get new content, and those that the new split lacks."""
 
     replaced: tuple[Path, ...] = ()
     stale: tuple[Path, ...] = ()
@@ -164,19 +164,19 @@ class EarlierSplit(msgspec.Struct, frozen=True):
     def remove_stale(self) -> None:
         """Remove the files that the new split lacks, while the old host wheel still names them.
 
-        So an interrupted run leaves no files that the next run can't distinguish from unrelated wheels.
+        So if a run is interrupted, the next run can still distinguish all remaining files from unrelated wheels.
         """
         for path in self.stale:
             path.unlink(missing_ok=True)
 
 
 def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) -> EarlierSplit:
-    """Return the files of an earlier split of ``wheel`` next to ``host`` and ``devices``, the files of the new split.
+    """Return the files from an earlier split of ``wheel`` next to ``host`` and ``devices``, the files of the new split.
 
-    Its device wheels are the ones that the old host wheel requires with its version, build, and tags. Device wheels
-    with other tags belong to another host and stay. So do wheels that no host wheel requires. Raises `InputError`, or
-    `ProblemsError` for several, if a file of the new split would overwrite another file. Also raises it for files with
-    such names that aren't readable wheels.
+    The device wheels of the earlier split are those that the old host wheel requires with its version, build, and tags.
+    Device wheels with other tags belong to another host and aren't touched. The same is true of wheels that no host
+    wheel requires. Raises `InputError`, or `ProblemsError` for several problems, if a file of the new split would
+    overwrite another file. Also raises it for files with such names that aren't readable wheels.
     """
     folder = host.parent
     ending = next(iter(devices)).name.partition("-")[2]
@@ -196,7 +196,7 @@ def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) ->
 
 
 def _read_host(path: Path, wheel: FinishedWheel) -> FinishedWheel:
-    """Return the host wheel that the new one replaces; raise `InputError` for another wheel."""
+    """Return the host wheel that the new host wheel replaces; raise `InputError` for any other wheel."""
     found = read_finished_wheel(path)
     if not device_names(found):
         expected = f"a host wheel from an earlier split of {wheel.name} {wheel.version}"
@@ -210,7 +210,7 @@ def _is_asked_for(found: FinishedWheel, hosts: Sequence[FinishedWheel]) -> bool:
 
 
 def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Sequence[FinishedWheel]) -> None:
-    """Raise `InputError` if a file with the name of a device wheel of ``wheel`` isn't such a device wheel."""
+    """Raise `InputError` if a file is named like a device wheel of ``wheel`` but isn't one."""
     if not (_is_asked_for(found, hosts) or looks_made_from(found, wheel)):
         expected = f"a device wheel of {wheel.name} {wheel.version}"
         remedy = "Specify another folder, or another --device-name."
@@ -219,10 +219,10 @@ def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Seq
 
 @contextmanager
 def unpack_code(members: Sequence[ZipMember], source: str) -> Iterator[dict[str, FileRange]]:
-    """Yield the place of each member that is a binary or has the name of a kernel file; symlinks are skipped.
+    """Yield the location of each member that is a binary or is named like a kernel file; symlinks are skipped.
 
     Stored members stay in place. Raises `InputError` for a damaged member, `ProblemsError` for several, and `WorkError`
-    if there is no room.
+    if there is no space.
     """
     problems: list[RocwheelError] = []
     wanted = [member for members_ in attempt_all(_as_code, members, problems) for member in members_]
@@ -263,7 +263,7 @@ _COMMAND = "rocwheel device split"
 
 
 class SplitWheels:
-    """The wheels from a split of ``wheel``, whose files below ``root`` are split by ``plan``."""
+    """Writes the wheels from a split of ``wheel``, whose files below ``root`` are split according to ``plan``."""
 
     def __init__(self, wheel: FinishedWheel, root: str, plan: SplitPlan, names: DeviceNames, dest_dir: Path) -> None:
         self.wheel, self.root, self.plan = wheel, root, plan
@@ -282,7 +282,7 @@ class SplitWheels:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The members that are lost."""
+        """Warnings about members that are left out."""
         signatures = signature_paths(self.wheel.dist_info)
         lost = [self.wheel.source_of(member) for member in self.wheel.members if member.name in signatures]
         return tuple(f"{source}: left out, because it signs the old wheel's RECORD" for source in lost)
@@ -299,9 +299,9 @@ class SplitWheels:
         return tuple(map(self.device_path, self.plan.packages))
 
     def write(self, order: WheelSplitOrder, source_date: SourceDate, before_host: Callable[[], None]) -> None:
-        """Write all wheels, and call ``before_host`` after the device wheels and before the host wheel.
+        """Write all wheels: first the device wheels, then, after a call of ``before_host``, the host wheel.
 
-        Raises `InputError` for damaged code, and `WorkError`; no incomplete wheel is left.
+        Raises `InputError` for damaged code, and `WorkError` if writing fails. No incomplete wheel is left.
         """
         order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))
         try:
@@ -327,7 +327,7 @@ class SplitWheels:
             for target in self.plan.packages
         }
         for target, wheel in wheels.items():
-            # pip removes empty folders only below folders in which the distribution has a file.
+            # pip removes an empty folder only if the distribution has a file in a folder above it.
             wheel.add(f"{self.root}/.device-{target}", _FILE_MODE, BytesContent(b""))
         for file in self.plan.device:
             member = self._members[f"{self.root}/{file.path}"]
@@ -363,7 +363,7 @@ class SplitWheels:
             for archive, spool in made:
                 content = FileContent(FileRange(path_of(spool), 0, spool.seek(0, 2)))
                 wheels[_package_of(archive.target)].add(f"{self.root}/{archive.path}", _FILE_MODE, content)
-            # The archives disappear with the block. One library at a time keeps the required space small.
+            # The archives are removed after the block. Splitting one library at a time keeps the required space small.
             packer.drain()
 
     def _device_texts(self, target: str, order: WheelSplitOrder) -> dict[str, bytes]:
@@ -426,13 +426,13 @@ _OUTSIDE = "outside the overlay root"
 def split_wheel(
     source: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, shown: str = ""
 ) -> WheelSplit:
-    """Write to ``dest_dir`` the host wheel of ``source``, under its name, and the device wheel of each target.
+    """Write to ``dest_dir`` the host wheel of ``source``, under the same name, and a device wheel for each target.
 
     A device wheel adds the code for its target to the host wheel. Unchanged members are copied in packed form, and the
-    same wheel gives the same bytes. Signatures of RECORD, which are no longer valid, are omitted. Wheels from an
+    same wheel produces the same output. Signatures of RECORD, which are no longer valid, are omitted. Wheels from an
     earlier split of the same wheel are replaced, or removed if this split has no wheel for their target. In messages,
-    ``shown`` (or the path) is the name of the wheel. Raises `InputError` as `check_order`, `read_finished_wheel`,
-    `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier` do. Raises `ProblemsError` for several
+    ``shown`` (or the path) is the name of the wheel. Raises the same errors as `check_order`, `read_finished_wheel`,
+    `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier`. Raises `ProblemsError` for several
     problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left.
     """
     check_order(order)
@@ -445,9 +445,10 @@ def split_wheel(
 def split_members(
     wheel: FinishedWheel, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, mend: bool = False
 ) -> WheelSplit:
-    """Split a wheel as `split_wheel` does; its members may come from several files.
+    """Split a wheel like `split_wheel`, but from a `FinishedWheel`, whose members may come from several files.
 
-    With ``mend``, libraries that another tool split with wrong indices are split again. Raises as `checked_files` does.
+    With ``mend``, libraries that another tool split with wrong indices are split again. Raises the same errors as
+    `split_wheel` and `checked_files`.
     """
     check_copied(wheel)
     source = Path(wheel.path)
@@ -470,7 +471,7 @@ def split_members(
 
 
 def _outside(root: str, code: Mapping[str, FileRange], shown: Mapping[str, str]) -> Iterator[StayingCode]:
-    """Yield the files elsewhere in the wheel that have device code, or are named for a target."""
+    """Yield the files outside the root that have device code or are named for a target."""
     for name, content in sorted(code.items()):
         if name.startswith(f"{root}/"):
             continue
@@ -492,7 +493,7 @@ def _plan(wheel: FinishedWheel, root: str, files: Sequence[NamedFile], choice: S
     except InputError as e:
         if str(e.source).startswith(wheel.source):
             raise
-        raise ProblemsError(wheel.source, [e]) from e  # about a path that would be made
+        raise ProblemsError(wheel.source, [e]) from e  # about a path that would be created
     if not plan.targets:
         staying = [file for file in plan.host if file.remark]
         names = {file.path: file.name for file in files}

@@ -1,8 +1,8 @@
-"""Plans the split of a list of files, from a tree or a wheel, and writes the archives of its libraries.
+"""Plans the split of a list of files, from a tree or a wheel, and writes archives for the libraries among them.
 
-All archives of a library are written in one pass over its bundles, with bounded memory. Several workers compress code
-objects at the same time, but the code objects are written in bundle order. So the bytes don't depend on the number of
-workers, and a compressed bundle is decompressed only once, for any number of targets.
+All archives for a library are written in one pass over its bundles, with bounded memory. Several workers compress code
+objects at the same time, but the code objects are written in bundle order. So the output doesn't depend on the number
+of workers, and a compressed bundle is decompressed only once, for any number of targets.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _NOTABLE = 1 << 20
 
 
 class NamedFile(msgspec.Struct, frozen=True):
-    """A file below a root: its path from there, with ``/``, and its bytes."""
+    """A file below a root: its path relative to the root, with ``/``, and its bytes."""
 
     path: str
     content: FileRange
     shown: str = ""
-    """The name in messages; if empty, the path from the root."""
+    """The name in messages, or an empty string to use the path."""
 
     @property
     def name(self) -> str:
@@ -70,10 +70,10 @@ class NamedFile(msgspec.Struct, frozen=True):
 
 
 class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """What to keep, and how archives store it."""
+    """Settings for a split: which code to keep, and how archives store it."""
 
     keep: tuple[TargetId, ...] = ()
-    """The targets whose code is kept; if empty, all targets."""
+    """The targets whose code is kept, or an empty tuple for all targets."""
     scheme: Scheme = Scheme.ZSTD
     level: int = DEVICE_CODE_LEVEL
     archives: str = ARCHIVE_FOLDER
@@ -81,16 +81,16 @@ class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the host folder: unchanged, or a library whose code goes into archives."""
+    """A file in the host folder: an unchanged file, or a library whose code goes into archives."""
 
     path: str
     content: FileRange
     library: LibraryPlan | None = None
     """The archives for its code, or `None` for an unchanged file."""
     patch: FilePatch | None = None
-    """The patch that makes the host file, or `None` for an unchanged file."""
+    """The patch that creates the host file, or `None` for an unchanged file."""
     remark: str = ""
-    """Why device code stays in the file; empty if there is no such code."""
+    """Why device code stays in the file, or an empty string if there is no such code."""
 
     @property
     def size(self) -> int:
@@ -99,7 +99,7 @@ class HostFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def zeros(self) -> int:
-        """The number of zero bytes that replace its code in the host file; 0 if less than a mebibyte."""
+        """The number of zero bytes that replace code in the host file, or 0 if there is less than a mebibyte."""
         if self.library is None:
             return 0
         left = self.library.fat.section.size - (self.content.size - self.size)
@@ -107,7 +107,7 @@ class HostFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceFile(msgspec.Struct, frozen=True):
-    """A file that goes unchanged to the folder of one target: a kernel file, or an existing archive."""
+    """A file that goes unchanged to one target's folder: a kernel file, or an existing archive."""
 
     path: str
     content: FileRange
@@ -115,28 +115,28 @@ class DeviceFile(msgspec.Struct, frozen=True):
 
 
 class LackingCode(msgspec.Struct, frozen=True):
-    """A target to keep, and the paths of the libraries without code for it."""
+    """A target to keep, and the paths of the libraries that have no code for it."""
 
     target: str
     paths: tuple[str, ...]
 
 
 class StayingCode(msgspec.Struct, frozen=True):
-    """A file of the host folder with actual or apparent device code, and the reason why the code stays."""
+    """A file in the host folder with actual or apparent device code, and the reason why the code stays there."""
 
     path: str
     reason: str
 
 
 class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan for all files; each file is in one of the lists, which are in path order."""
+    """The plan for all files. Each file is in one of the lists, which are sorted by path."""
 
     host: tuple[HostFile, ...]
     device: tuple[DeviceFile, ...]
     left_out: tuple[str, ...]
     """Kernel files for targets that aren't kept."""
     lacking: tuple[LackingCode, ...] = ()
-    """The libraries without code for a target to keep, by target; targets without such libraries are omitted."""
+    """The libraries without code for one of the targets to keep, grouped by target; other targets are omitted."""
 
     @property
     def libraries(self) -> tuple[tuple[HostFile, LibraryPlan], ...]:
@@ -155,18 +155,18 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets that get their own files, each once."""
+        """The distinct targets that get their own files."""
         found = {*(file.target for file in self.device), *(archive.target for archive in self.iter_archives())}
         return tuple(sorted(found, key=sort_key))
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The targets that device wheels are named for; a target may share the wheel of another one."""
+        """The targets that device wheels are named for. Several targets may share a wheel."""
         return tuple(sorted(set(map(load_catalog().package_of, self.targets)), key=sort_key))
 
 
 def find_kernels(data: Data, file: NamedFile) -> KernelFile | None:
-    """Return the target of a file, whose bytes are ``data``, or `None` if the file isn't for only one target.
+    """Return the target of a file whose bytes are ``data``, or `None` if the file isn't for only one target.
 
     Raises `InputError` for a file whose name and content disagree, and for a damaged archive.
     """
@@ -187,7 +187,7 @@ class _Sorted(msgspec.Struct, frozen=True):
     kernels: KernelFile | None = None
     has_code: bool = False
     remark: str = ""
-    """Why its device code stays in the file, if the reason is known."""
+    """Why the file's device code stays in it, if the reason is known."""
 
 
 def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str) -> SplitPlan:
@@ -195,7 +195,7 @@ def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str)
 
     Archives, and kernel files in the table, go to their target. Libraries that can't be split, other files with device
     code, and unknown kernel files stay in the host folder, each with a remark. Raises `InputError` for damaged files,
-    for two archives with one name, and if nothing is left for the targets to keep. Errors of all files are raised
+    for two archives with the same name, and if nothing is left for the targets to keep. Errors for all files are raised
     together; if there are several, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
@@ -244,7 +244,7 @@ def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> H
 
 
 def _remark(file: NamedFile) -> str:
-    """Return why device code stays in a file that isn't a fat binary, or an empty string without device code."""
+    """Return why device code stays in a file that isn't a fat binary, or an empty string if there is no device code."""
     if is_unknown_kernel_file(file.path):
         return "a kernel file that no rule covers"
     with file.content.view() as data:
@@ -264,7 +264,7 @@ def _is_kept(target: str, keep: Sequence[TargetId]) -> bool:
 
 
 def _lacking(host: Sequence[HostFile], keep: Sequence[TargetId]) -> Iterator[LackingCode]:
-    """Yield the targets to keep that some library has no code for."""
+    """Yield each target to keep for which some library has no code."""
     targets = {file.path: {t for unit in file.library.units for t in unit.targets} for file in host if file.library}
     for wanted in keep:
         paths = tuple(path for path, found in targets.items() if not is_any_kept(found, [wanted]))
@@ -284,8 +284,8 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
     there = [
         InputError(
             archive.path,
-            "is already in the tree, but the split would make it",
-            expected="a tree without it",
+            "is already in the tree, but the split would create it",
+            expected="a tree without this file",
             remedy="Join first.",
         )
         for archive in plan.iter_archives()
@@ -293,7 +293,7 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
     ]
     users = Counter(archive.path.lower() for archive in plan.iter_archives())
     made_twice = [
-        InputError(path, "would be made from two libraries", expected="names that differ by more than '-part2'")
+        InputError(path, "would be created from two libraries", expected="names that differ by more than '-part2'")
         for path in dict.fromkeys(archive.path for archive in plan.iter_archives())
         if users[path.lower()] > 1
     ]
@@ -306,7 +306,7 @@ class Workers(msgspec.Struct, frozen=True):
     executor: Executor
     progress: Progress = SILENT
     jobs: int = 0
-    """The number of workers for a step with its own workers; 0 means one per core."""
+    """The number of workers for a step that starts its own workers; 0 means one for each core."""
 
 
 def write_archives(
@@ -315,11 +315,11 @@ def write_archives(
     open_sink: Callable[[PlannedArchive], AbstractContextManager[ArchiveSink]],
     workers: Workers,
 ) -> None:
-    """Write all archives of a library to the sinks from ``open_sink``.
+    """Write all archives for a library to the sinks from ``open_sink``.
 
-    Each is complete when its block ends without error.
+    An archive is complete when its sink's block ends without an error.
 
-    Raises `DeviceCodeError` for damaged bundles, `KpackError` for archives that readers refuse, and any errors of the
+    Raises `DeviceCodeError` for damaged bundles, `KpackError` for archives that readers refuse, and any errors from the
     files.
     """
     library = file.library
@@ -334,13 +334,13 @@ def write_archives(
             writer, keys, size, stored = made
             writer.add(keys, stored, size)
             workers.progress.advance(size)
-            del made, stored  # before waiting for the next one
+            del made, stored  # before waiting for the next result
         for writer in writers.values():
             writer.finish()
 
 
 _Stored: TypeAlias = "tuple[KpackWriter, tuple[KernelKey, ...], int, Data]"
-"""A code object in its stored form, with the writer of its archive, its keys there, and its original size."""
+"""A code object in its stored form, with its archive's writer, its keys in the archive, and its original size."""
 
 
 def _iter_work(

@@ -1,14 +1,16 @@
-"""Determines the units of a fat binary, the keys by which archives list them, and their groups.
+"""Determines a fat binary's units, the keys under which archives list the units, and the groups of units.
 
 A reader looks up a GPU with all its features, such as ``gfx90a:sramecc+:xnack-``, then with fewer features, and finally
-the bare processor. It uses the first of these keys that the *archive* lists, and fails if the unit isn't there under
-this key. So all units of an archive are listed with the same settings of the features that any unit names.
+the bare processor. It uses the first of these keys that the *archive* lists, and fails if the archive doesn't have the
+unit under this key. So if any unit in an archive names a feature, all units are listed with each setting of the
+feature.
 
-With relocatable device code, several wrappers share one bundle: one unit, one index.
+With relocatable device code, several wrappers share one bundle, which is one unit with one index.
 
-A reader that finds an archive for its GPU without the unit rejects every GPU of the machine. A reader without an
-archive skips the GPU, as with a fat binary. So a unit without a target must not name archives that other units have for
-this target. A reader may hold a complete archive in memory, or refuse one above 2 GiB, so larger groups are split.
+If a reader finds an archive for its GPU, but the archive lacks the unit, the reader rejects every GPU in the machine.
+A reader that finds no archive skips the GPU, as with a fat binary. So if a unit has no code for a target, it must not
+name archives that other units have for this target. A reader may hold a complete archive in memory, or refuse an
+archive above 2 GiB, so larger groups are split.
 """
 
 from __future__ import annotations
@@ -52,11 +54,11 @@ def named_features(targets: Iterable[TargetId]) -> frozenset[str]:
 
 
 def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[str]) -> dict[TargetId, int]:
-    """Return the keys of a unit in the archive of ``processor``, with the position in ``codes`` of the code for each.
+    """Return a unit's keys in the archive for ``processor``, each with the position of its code in ``codes``.
 
-    ``features`` are the features that units of the archive name (`named_features`). Each of their settings is a key,
-    and so is the bare processor if the unit has code that leaves them open. The code for a key is the one that an
-    unmodified runtime loads from the bundle.
+    ``features`` contains the features that units in the archive name (`named_features`). Each combination of their
+    settings is a key. The bare processor is also a key if the unit has code that doesn't set them. Each key has the
+    code that an unmodified runtime loads from the bundle.
     """
     bare = TargetId(processor)
     own = [(position, code) for position, code in enumerate(codes) if code.processor == processor]
@@ -66,9 +68,9 @@ def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[st
 
 
 def served_settings(codes: Iterable[TargetId]) -> frozenset[TargetId]:
-    """Return the GPUs that find their own code among ``codes``: processors with a setting for every feature.
+    """Return the GPUs that find their own code in ``codes``, as processors with a setting for every feature.
 
-    Code for generic processors counts as own code, because readers also look up these by name.
+    Code for generic processors counts as own code, because readers also look up generic processors by name.
     """
     offered = tuple(codes)
     processors = dict.fromkeys(code.processor for code in offered)
@@ -88,10 +90,10 @@ _DIGEST_DIGITS = 8
 
 
 def name_groups(paths: Iterable[str]) -> dict[str, str]:
-    """Return the name of the archive group for each library, given by paths below the root.
+    """Return the name of each library's archive group, keyed by the library's path below the root.
 
-    The name is the library's file name, with ``-`` in place of characters that some systems don't allow (``:``,
-    blanks). If the names of libraries are equal, even only without case, a digest of their paths is appended.
+    The name is the library's file name, with ``-`` instead of characters that some systems don't allow (``:``, blanks).
+    If several libraries have the same name, ignoring case, a digest of the path is appended.
     """
     plain = {path: _ODD.sub("-", posixpath.basename(path)) for path in paths}
     users = Counter(name.lower() for name in plain.values())
@@ -109,12 +111,12 @@ def is_archive_folder(folder: str) -> bool:
 
 
 def archive_path(group: str, target: str, folder: str = ARCHIVE_FOLDER) -> str:
-    """Return the path, below the root, of the archive of ``group`` for the base target ``target``."""
+    """Return the path, below the root, of a group's archive for the base target ``target``."""
     return posixpath.join(folder, f"{group}_{target}.kpack")
 
 
 def search_path(binary: str, group: str, folder: str = ARCHIVE_FOLDER) -> str:
-    """Return the path to a group in the marker of the file ``binary``, which is given by its path below the root."""
+    """Return the search path to a group in the marker of the file ``binary``, a path below the root."""
     return posixpath.relpath(archive_path(group, PLACEHOLDER, folder), posixpath.dirname(binary) or ".")
 
 
@@ -130,17 +132,17 @@ class BundleUnit(msgspec.Struct, frozen=True):
 
     @property
     def targets(self) -> tuple[TargetId, ...]:
-        """The targets of `entries`, one for each."""
+        """The target of each entry in `entries`."""
         return tuple(entry.target for entry in self.entries if entry.target is not None)
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The IDs of the bundle, without omitted and empty entries, so that a join can restore the bundle."""
+        """The bundle's entry IDs, except those of omitted and empty entries, so that a join can restore the bundle."""
         return tuple(entry.spelling for entry in self._kept())
 
     @property
     def form(self) -> tuple[tuple[str, ...], bool]:
-        """The properties of the bundle in markers: `spellings`, and whether it is compressed."""
+        """The bundle's properties in markers: `spellings`, and whether the bundle is compressed."""
         return self.spellings, self.bundle.compressed is not None
 
     @property
@@ -153,7 +155,7 @@ class BundleUnit(msgspec.Struct, frozen=True):
         return (entry for entry in self.bundle.plain.entries if entry.id.is_host or entry.offset in kept)
 
     def reserved(self) -> dict[str, int]:
-        """Return the maximum size of the code in each processor's archive: uncompressed, with its table entries."""
+        """Return the maximum size of the code in each processor's archive: uncompressed, including table entries."""
         sizes: Counter[str] = Counter()
         for entry, target in zip(self.entries, self.targets, strict=True):
             sizes[target.processor] += entry.size + ENTRY_RESERVE
@@ -161,7 +163,7 @@ class BundleUnit(msgspec.Struct, frozen=True):
 
 
 def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId]) -> tuple[BundleUnit, ...]:
-    """Read the units of a fat binary; with ``keep``, only the code for these targets counts.
+    """Read the units in a fat binary; with ``keep``, only code for these targets counts.
 
     Raises `NotSplittableError` for content that archives can't hold, and for a bundle without a wrapper. Raises
     `DeviceCodeError` for damaged bundles.
@@ -185,18 +187,18 @@ def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> BundleUnit:
 
 
 def _unsplittable(entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
-    """Yield what archives can't hold: SPIR-V, code of other offload kinds, and code that no GPU would get."""
+    """Yield content that archives can't hold: SPIR-V, code with other offload kinds, and code that no GPU would get."""
     for entry in entries:
         if entry.target is not None and entry.target.processor == SPIRV:
-            yield "SPIR-V", "only code objects, because runtimes find no other code in archives"
+            yield "SPIR-V", "only code objects, because runtimes don't find other code in archives"
         elif entry.id.kind not in _KINDS:
             yield f"the entry {entry.spelling!r}", "code for HIP"
     targets = [entry.target for entry in entries if entry.target is not None]
     unreached = set(range(len(targets))) - set(_reached(targets))
     if unreached:
         names = ", ".join(entries[position].spelling for position in sorted(unreached))
-        found = f"{count(len(unreached), 'entry', 'entries')} after others for the same GPU ({names})"
-        yield found, "one entry for each GPU"
+        found = f"{count(len(unreached), 'entry', 'entries')} after other entries for the same GPU ({names})"
+        yield found, "only one entry for each GPU"
 
 
 def _reached(targets: Sequence[TargetId]) -> Iterator[int]:
@@ -211,7 +213,7 @@ class BundleGroup(msgspec.Struct, frozen=True):
     name: str
     units: tuple[BundleUnit, ...]
     features: dict[str, frozenset[str]]
-    """By base target, the features that some units name; each unit's keys depend on them."""
+    """The features that any unit names, keyed by base target. Each unit's keys depend on these features."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -219,22 +221,22 @@ class BundleGroup(msgspec.Struct, frozen=True):
         return tuple(self.features)
 
     def keys_of(self, unit: BundleUnit, target: str) -> dict[int, list[str]]:
-        """Return the keys of ``unit``'s code objects in the archive for ``target``, by positions in the unit."""
+        """Return the keys of a unit's code objects in the archive for ``target``, keyed by position in the unit."""
         by_position: dict[int, list[str]] = defaultdict(list)
         for key, position in code_keys(unit.targets, target, self.features[target]).items():
             by_position[position].append(str(key))
         return dict(sorted(by_position.items()))
 
     def listed(self, target: str) -> tuple[str, ...]:
-        """Return all keys of the archive for ``target``, each once, in text order."""
+        """Return all distinct keys in the archive for ``target``, in text order."""
         features = self.features[target]
         return tuple(sorted({str(key) for unit in self.units for key in code_keys(unit.targets, target, features)}))
 
 
 def group_units(units: Iterable[BundleUnit], name: str, *, limit: int = ARCHIVE_LIMIT) -> tuple[BundleGroup, ...]:
-    """Return the groups of a library's units; the largest is called ``name``, the others ``name-part2`` and so on.
+    """Return the groups of a library's units. The largest is called ``name``, the others ``name-part2`` and so on.
 
-    No archive of a group exceeds ``limit`` bytes, even if its code doesn't compress. Raises `KpackError` for a single
+    No archive in a group exceeds ``limit`` bytes, even if its code doesn't compress. Raises `KpackError` for a single
     unit that exceeds the limit.
     """
     by_gpus: dict[frozenset[TargetId], list[BundleUnit]] = defaultdict(list)
@@ -249,7 +251,7 @@ def group_units(units: Iterable[BundleUnit], name: str, *, limit: int = ARCHIVE_
 
 
 def _features(units: Iterable[BundleUnit]) -> dict[str, frozenset[str]]:
-    """Return the base targets of units in order, with the features that their targets name."""
+    """Return the base targets of units in order, each with the features that its targets name."""
     by_processor: dict[str, list[TargetId]] = defaultdict(list)
     for unit in units:
         for target in unit.targets:
@@ -281,7 +283,7 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
     fat: FatBinary
     groups: tuple[BundleGroup, ...]
     folder: str = ARCHIVE_FOLDER
-    """The folder for its archives, below the root."""
+    """The folder for the library's archives, below the root."""
 
     @property
     def archives(self) -> tuple[PlannedArchive, ...]:
@@ -303,13 +305,13 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(entry.size for group in self.groups for unit in group.units for entry in unit.entries)
 
     def group_of(self) -> dict[int, BundleGroup]:
-        """Return the group of each unit by index."""
+        """Return each unit's group, keyed by the unit's index."""
         return {unit.index: group for group in self.groups for unit in group.units}
 
     def markers(self, path: str = "") -> tuple[Marker, ...]:
-        """Return the markers for the wrappers, each once; ``path`` is another name of the file.
+        """Return the distinct markers for the wrappers; ``path`` is another name of the file.
 
-        Units of one group share a marker, unless their bundles have other names or another order of entries.
+        Units in one group share a marker, unless their bundles have other names or another order of entries.
         """
         return tuple(dict.fromkeys(marker for _, marker in self._iter_markers(path or self.path)))
 

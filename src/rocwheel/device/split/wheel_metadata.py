@@ -1,4 +1,4 @@
-"""Reads finished wheels, and makes the names and metadata of the host wheel and device wheels of a split."""
+"""Reads finished wheels, and creates names and metadata for the host wheel and device wheels of a split."""
 
 from __future__ import annotations
 
@@ -62,40 +62,40 @@ ALL_EXTRA = f"{_EXTRA}all"
 
 
 def check_prefix(prefix: str) -> None:
-    """Raise `InputError` for a text that a distribution name can't begin with."""
+    """Raise `InputError` if a distribution name can't begin with ``prefix``."""
     try:
         canonicalize_name(prefix, validate=True)
     except InvalidName as e:
-        option, found = "--device-name", f"is {prefix!r}, which no distribution name can begin with"
+        option, found = "--device-name", f"is {prefix!r}, but a distribution name can't begin with that"
         expected = "letters and digits, with a single '-', '_', or '.' between them, such as torch-device"
         raise InputError(option, found, expected=expected) from e
 
 
 def is_device_extra(extra: str) -> bool:
-    """Return whether an extra has a name for device wheels, of one target or of all."""
+    """Return whether an extra is named for device wheels, either for one target or for all targets."""
     name = canonicalize_name(extra)
     return name == ALL_EXTRA or name.startswith(f"{_EXTRA}gfx")
 
 
 def is_family(target: str) -> bool:
-    """Return whether a target or family name, normalized or not, is a family."""
+    """Return whether the name of a target or family, normalized or not, is a family's."""
     return any(find_family(spelling) is not None for spelling in (target, target.replace("-", "_")))
 
 
 class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
-    """The device wheels of one distribution: ``targets`` are the base targets and families with a wheel."""
+    """A distribution's device wheels; ``targets`` contains the base targets and families that have a wheel."""
 
     prefix: str
-    """The prefix of their names, such as ``torch-device`` or ``amd-torch-device``."""
+    """The prefix of the wheels' names, such as ``torch-device`` or ``amd-torch-device``."""
     version: str
     targets: tuple[str, ...]
 
     def distribution(self, target: str) -> str:
-        """Return the normalized name of the wheel of a target or family, such as ``torch-device-gfx12-0``."""
+        """Return the normalized name of the wheel for a target or family, such as ``torch-device-gfx12-0``."""
         return canonicalize_name(f"{self.prefix}-{target}")
 
     def pin(self, target: str) -> str:
-        """Return the requirement for exactly the wheel from the same split."""
+        """Return a requirement that only the wheel from the same split satisfies."""
         return f"{self.distribution(target)} == {self.version}"
 
     def extra_of(self, target: str) -> str:
@@ -108,15 +108,15 @@ class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(target for target in self.targets if find_family(target) is None)
 
     def families_of(self, target: str) -> tuple[str, ...]:
-        """Return the families with their own wheel that ``target`` belongs to, smallest first.
+        """Return the families that ``target`` belongs to and that have their own wheel, smallest first.
 
-        Their files also serve the target.
+        Files in a family's wheel also serve the target.
         """
         found = [(family, name) for name in self.targets if (family := find_family(name)) and target in family.targets]
         return tuple(name for _, name in sorted(found, key=lambda pair: (len(pair[0].targets), pair[1])))
 
     def requirements(self) -> tuple[str, ...]:
-        """Return the requirements of the host wheel for each extra."""
+        """Return the host wheel's requirements for each extra."""
         chains = [
             f'{self.pin(name)}; extra == "{self.extra_of(target)}"'
             for target in self.single_targets
@@ -125,14 +125,14 @@ class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
         return (*chains, *(f'{self.pin(target)}; extra == "{ALL_EXTRA}"' for target in self.targets))
 
     def extras(self) -> tuple[str, ...]:
-        """Return the extras of the host wheel; families have no extras."""
+        """Return the host wheel's extras; families have no extras."""
         return (*map(self.extra_of, self.single_targets), ALL_EXTRA)
 
 
 def unpacked_name(info: Path, wheel: bytes) -> str:
-    """Return a wheel file name from the name of ``.dist-info``, and the build number and all tags in WHEEL.
+    """Return a wheel file name, made from the name of ``.dist-info`` and the build number and all tags in WHEEL.
 
-    Raises `InputError` for an invalid build number or invalid tags, and for a name that leads elsewhere.
+    Raises `InputError` for an invalid build number or invalid tags, and for a name that refers to another folder.
     """
     headers = wheel_headers(wheel)
     tags = [tag for tag in (value.split("-") for key, value in headers if key == "tag") if len(tag) == 3]
@@ -140,10 +140,10 @@ def unpacked_name(info: Path, wheel: bytes) -> str:
     compressed = "-".join(".".join(dict.fromkeys(column)) for column in zip(*tags, strict=True)) or "py3-none-any"
     name = f"{info.name.removesuffix('.dist-info')}{build}-{compressed}.whl"
     plain = f"x-1{build}-{compressed}.whl"
-    # With a dash in its build number, the name may look like the name of a variant.
+    # With a dash in the build number, the name may look like a variant's name.
     if not is_file_name(name) or not is_distribution_name(plain) or without_label(plain) != plain:
         found = f"results in the file name {quoted(name)}"
-        raise InputError(info / "WHEEL", found, expected="a build number and tags that are valid in a wheel name")
+        raise InputError(info / "WHEEL", found, expected="a valid build number and valid tags for a wheel name")
     return name
 
 
@@ -151,7 +151,7 @@ _WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
 
 
 class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel with its metadata; texts are the bytes of files in ``.dist-info``, or `None` for absent files."""
+    """A wheel with its metadata; texts contain files from ``.dist-info``, or are `None` for absent files."""
 
     path: str
     dist_info: str
@@ -161,14 +161,14 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
     declaration: bytes | None
     fields: RawMetadata
     tags: tuple[str, ...]
-    """As listed in WHEEL."""
+    """The tags, as listed in WHEEL."""
     is_purelib: bool
     build: str
     """The build number, or an empty string if the wheel has no build number."""
     file_tags: str
-    """The compressed tags of the file name."""
+    """The compressed tags in the file name."""
     shown: str = ""
-    """The name in messages, which is the folder that it was packed from; if empty, its path."""
+    """The name in messages, which is the folder that the wheel was packed from, or an empty string to use the path."""
 
     @property
     def source(self) -> str:
@@ -181,7 +181,7 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown_names(self) -> dict[str, str]:
-        """The name of each member in messages, by the member's own name."""
+        """Each member's name in messages, keyed by the member's own name."""
         return {member.name: self.source_of(member) for member in self.kept_members}
 
     @property
@@ -201,9 +201,9 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(member for member in self.members if member.name not in anew)
 
     def licenses(self) -> dict[str, ZipMember]:
-        """Return the license texts by their names in METADATA, or else by their paths.
+        """Return the license texts, keyed by their names in METADATA, or otherwise by their paths.
 
-        If neither METADATA nor ``.dist-info`` has any, return the license texts next to the code.
+        If neither METADATA nor ``.dist-info`` has any license texts, return the license texts next to the code.
         """
         by_name = {member.name: member for member in self.members}
         found = {}
@@ -227,17 +227,17 @@ class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_text_of_license(path: str) -> bool:
-    """Return whether a member is a license text by its name, and not a module about licenses."""
+    """Return whether a member is named like a license text and isn't a module about licenses."""
     name = path.rpartition("/")[2]
     return is_license_name(name) and not name.endswith((".py", ".pyi", ".pyc", ".so", ".h", ".json"))
 
 
 def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
-    """Read a wheel, unpacking only its metadata; in messages, it is called ``shown`` or by its path.
+    """Read a wheel, unpacking only its metadata; messages call it ``shown`` or, by default, its path.
 
-    Raises `InputError`, or `ProblemsError` for several, for files that aren't wheels, damaged wheels, and wheel
-    variants (a draft). Other errors are members that installers refuse, and a missing METADATA, WHEEL, name, or
-    version. The ``.dist-info`` must exist once, and the name and version must match the file name.
+    Raises `InputError`, or `ProblemsError` for several problems, for files that aren't wheels, damaged wheels, and
+    wheel variants (a draft). Also raises errors for members that installers refuse, and for a missing METADATA, WHEEL,
+    name, or version. There must be only one ``.dist-info``, and the name and version must match the file name.
     """
     source = shown or str(path)
     if label := split_label(path.name)[1]:
@@ -271,10 +271,12 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
 
 
 def _refuse_variant(source: str, label: str) -> InputError:
-    """Return the error for a wheel variant (:pep:`825`, a draft): after a split, it lacks code for its GPUs."""
+    """Return the error for a wheel variant (:pep:`825`, a draft), which would lack code for its GPUs after a split."""
     found = f"is a wheel variant{f' ({label})' if label else ''}, which contains its own code"
-    remedy = "Split the plain wheel, and make variants of its device wheels with `rocwheel index --variants`."
-    return InputError(source, found, expected="a plain wheel", remedy=remedy)
+    remedy = (
+        "Split the wheel without a variant, and create variants of its device wheels with `rocwheel index --variants`."
+    )
+    return InputError(source, found, expected="a wheel without a variant", remedy=remedy)
 
 
 def _parse_name(path: Path, source: str) -> tuple[str, Version]:
@@ -301,7 +303,7 @@ def _parse_metadata(source: str, text: bytes) -> RawMetadata:
         raise InputError(source, f"can't be read: {e}") from e
     absent = [field for field in ("Name", "Version") if not fields.get(field.lower())]
     raise_all(
-        source, [InputError(source, f"has no {field}, or several of them", expected="exactly one") for field in absent]
+        source, [InputError(source, f"has no {field}, or more than one", expected="exactly one") for field in absent]
     )
     return fields
 
@@ -311,10 +313,10 @@ _DEVICE_NAME = re.compile("(.+)-(gfx[0-9a-z-]+)")
 
 
 def asked_for_by(text: str, host: FinishedWheel) -> tuple[str, str]:
-    """Return the device wheel that a requirement of ``host`` names, and its extra, or two empty strings for any other.
+    """Return the device wheel that a requirement of ``host`` names, and its extra, or two empty strings.
 
-    Such a requirement pins the host's version and ends with a target or family. It holds only for an extra
-    ``device-gfx…`` or ``device-all``, as splitters write it.
+    Such a requirement pins the host's version, and its name ends with a target or family. It applies only to an extra
+    ``device-gfx…`` or ``device-all``, in the form that splitters write.
     """
     for found in readable_requirements([text]):
         name, extra = canonicalize_name(found.name), _ONE_EXTRA.fullmatch(str(found.marker))
@@ -329,17 +331,17 @@ def asked_for_by(text: str, host: FinishedWheel) -> tuple[str, str]:
 
 
 def device_names(host: FinishedWheel) -> frozenset[str]:
-    """Return the names of all device wheels of a host wheel, including families; empty if the wheel isn't split."""
+    """Return the names of a host wheel's device wheels, including families, or an empty set if it isn't split."""
     return frozenset(name for text in host.fields.get("requires_dist", ()) if (name := asked_for_by(text, host)[0]))
 
 
 def is_device_wheel_of(wheel: FinishedWheel, host: FinishedWheel) -> bool:
-    """Return whether a wheel is from the split that made ``host``: each names the other, with its exact version."""
+    """Return whether a wheel is from the split that created ``host``: each wheel requires the other's exact version."""
     return canonicalize_name(wheel.name) in device_names(host) and _requires_exactly(wheel, host)
 
 
 def looks_made_from(wheel: FinishedWheel, host: FinishedWheel) -> bool:
-    """Return whether a wheel with a device wheel's name belongs to ``host``, if the host's METADATA doesn't show it."""
+    """Return whether a wheel with a device wheel's name belongs to ``host``, if the host's METADATA doesn't list it."""
     return _requires_exactly(wheel, host) and any(
         is_device_mark(member) or member.name.endswith(".kpack") for member in wheel.members
     )
@@ -352,12 +354,12 @@ def check_device_wheel(device: FinishedWheel, host: FinishedWheel) -> None:
     wanted = f"{canonicalize_name(host.name)}=={host.version}"
     found = f"doesn't require {wanted}"
     if _requires_exactly(device, host):
-        found = f"requires {wanted}, which has no extra that requests it"
+        found = f"requires {wanted}, which has no extra that requests this wheel"
     raise InputError(device.path, found, expected=f"a device wheel of {host.path}")
 
 
 def is_device_wheel(wheel: FinishedWheel) -> bool:
-    """Return whether a wheel is from a split, by its file for pip, or by its name and its archives."""
+    """Return whether a wheel is from a split, based on its file for pip, or on its name and its archives."""
     prefix, target = split_device_name(wheel.name)
     is_called_so = target != "" and prefix.endswith("-device")
     return any(is_device_mark(member) or (is_called_so and member.name.endswith(".kpack")) for member in wheel.members)
@@ -371,7 +373,7 @@ def is_device_mark(member: ZipMember) -> bool:
 def split_device_name(name: str) -> tuple[str, str]:
     """Return the prefix of a host's device wheel names, and the target or family, both normalized.
 
-    The second is empty for a name that doesn't end with a target or family.
+    The target is empty if the name doesn't end with a target or family.
     """
     normal = canonicalize_name(name)
     match = _DEVICE_NAME.fullmatch(normal)
@@ -379,7 +381,7 @@ def split_device_name(name: str) -> tuple[str, str]:
 
 
 def own_requirements(device: FinishedWheel, host: FinishedWheel) -> list[str]:
-    """Return the requirements of a device wheel, except its host and other device wheels of this host."""
+    """Return a device wheel's requirements, except its host and the host's other device wheels."""
     known = {canonicalize_name(host.name), *device_names(host)}
     texts = device.fields.get("requires_dist", ())
     return [
@@ -388,7 +390,7 @@ def own_requirements(device: FinishedWheel, host: FinishedWheel) -> list[str]:
 
 
 def _requires_exactly(wheel: FinishedWheel, other: FinishedWheel) -> bool:
-    """Return whether a wheel requires the exact version of another wheel, with any extras."""
+    """Return whether a wheel requires the exact version of another wheel, with or without extras."""
     required = readable_requirements(wheel.fields.get("requires_dist", ()))
     pinned = [found for found in required if found.marker is None and _pins(found.specifier, other.version)]
     return canonicalize_name(other.name) in {canonicalize_name(found.name) for found in pinned}
@@ -403,12 +405,12 @@ _COPIED = {
     "requires_python": ("Requires-Python", "a version specifier such as '>=3.10'"),
     "license_expression": ("License-Expression", "an SPDX expression such as 'MIT OR Apache-2.0'"),
 }
-"""Fields that device wheels copy from their host: the spelling in METADATA, and the allowed values."""
+"""The fields that device wheels copy from their host: the spelling in METADATA, and the allowed values."""
 _CR_ALONE = re.compile(rb"\r(?!\n)")
 
 
 def check_copied(wheel: FinishedWheel) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for METADATA that prevents a split.
+    """Raise `InputError`, or `ProblemsError` for several problems, for METADATA that prevents a split.
 
     The problems are headers with lines that end in only CR, and invalid values that device wheels would also get.
     """
@@ -434,9 +436,9 @@ def _is_valid(field: str, fields: RawMetadata) -> bool:
 
 
 def check_requirements(texts: Iterable[str], source: str, *, target: str = "") -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for invalid requirements.
+    """Raise `InputError`, or `ProblemsError` for several problems, for invalid requirements.
 
-    With a ``target``, ``@GFXARCH@`` may be a placeholder for it.
+    With a ``target``, ``@GFXARCH@`` may be a placeholder for the target.
     """
     expected = f"a requirement, such as {f'rocm-sdk-device-{PLACEHOLDER}==7.14' if target else 'rocm-bootstrap'!r}"
     raise_all(
@@ -458,7 +460,7 @@ def _error_of(text: str) -> str:
 
 
 def host_metadata(wheel: FinishedWheel, names: DeviceNames, requires: Sequence[str] = ()) -> bytes:
-    """Return METADATA of the host wheel: all fields of the wheel, the extras for device wheels, and ``requires``."""
+    """Return the host wheel's METADATA: all fields of the wheel, the extras for device wheels, and ``requires``."""
     old = {*wheel.fields.get("provides_extra", ())}
     metadata = add_values(wheel.metadata, "Provides-Extra", [extra for extra in names.extras() if extra not in old])
     metadata = add_requirements(metadata, [*requires, *names.requirements()])
@@ -468,9 +470,9 @@ def host_metadata(wheel: FinishedWheel, names: DeviceNames, requires: Sequence[s
 
 
 def joined_metadata(host: FinishedWheel) -> bytes:
-    """Return METADATA of a joined wheel: METADATA of its host without references to device wheels.
+    """Return a joined wheel's METADATA, which is the host's METADATA without references to device wheels.
 
-    An extra that also requests something else stays.
+    An extra stays if it also requests other packages.
     """
     texts = host.fields.get("requires_dist", ())
     gone = {extra for text in texts if (extra := asked_for_by(text, host)[1])}
@@ -485,14 +487,15 @@ def _is_asked_for(extra: str, text: str) -> bool:
 
 
 def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requires: Sequence[str] = ()) -> bytes:
-    """Return METADATA of the wheel of a target or family.
+    """Return METADATA for the wheel of a target or family.
 
-    It requires exactly its host wheel, the wheels of families that serve the target, and ``requires``.
+    The wheel requires the exact version of its host wheel, the wheels of families that serve the target, and
+    ``requires``.
     """
     family = find_family(target)
     chain = [names.pin(other) for other in names.families_of(target)]
     fields = wheel.fields
-    served = f"{target} GPUs" if family is None else f"GPUs of the family {target}: {', '.join(family.targets)}"
+    served = f"{target} GPUs" if family is None else f"GPUs in the family {target}: {', '.join(family.targets)}"
     return render_metadata(
         CoreMetadata(
             name=names.distribution(target),
@@ -508,10 +511,10 @@ def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requi
 
 
 def device_wheel_file(wheel: FinishedWheel) -> bytes:
-    """Return WHEEL of a device wheel: for the same systems and the same installation folder as its host wheel.
+    """Return WHEEL for a device wheel, with the same systems and the same installation folder as its host wheel.
 
-    The tags are the tags of the file name, which installers use. WHEEL of the host may lack tags or list others,
-    because tools that rename a finished wheel leave ``linux_x86_64`` in it.
+    The tags are those in the file name, which installers use. The host's WHEEL may lack tags or list others, because
+    tools that rename a finished wheel leave ``linux_x86_64`` in it.
     """
     named = expand_tags(*wheel.file_tags.split("-"))
     tags = wheel.tags if sorted(wheel.tags) == sorted(named) else named
@@ -520,26 +523,26 @@ def device_wheel_file(wheel: FinishedWheel) -> bytes:
 
 
 class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """How to split a wheel: what to keep, the names of its parts, and their requirements."""
+    """Settings for splitting a wheel: which code to keep, and the names and requirements of the new wheels."""
 
     choice: SplitChoice
     overlay_root: str = ""
-    """The folder that device wheels add to; if empty, the folder with device code."""
+    """The folder that device wheels add to, or an empty string for the folder with device code."""
     device_prefix: str = ""
-    """The prefix of device wheel names; if empty, the name of the wheel and ``-device``."""
+    """The prefix of device wheel names, or an empty string for the wheel's name plus ``-device``."""
     host_requires: tuple[str, ...] = ()
-    """Additional requirements of the host wheel."""
+    """Additional requirements for the host wheel."""
     device_requires: tuple[str, ...] = ()
-    """Additional requirements of device wheels; ``@GFXARCH@`` represents their target."""
+    """Additional requirements for device wheels; ``@GFXARCH@`` represents the wheel's target."""
     kept_requires: dict[str, tuple[str, ...]] = {}
-    """Literal requirements of the device wheels of some targets instead, by normalized name."""
+    """Literal requirements that replace `device_requires` for some targets, keyed by normalized name."""
     jobs: int = 1
     dry_run: bool = False
-    """Whether to write nothing; then wheels have no size in the report."""
+    """Whether to write nothing; then, wheels have no size in the report."""
     progress: Progress = SILENT
 
     def requires_of(self, target: str) -> tuple[str, ...]:
-        """Return the additional requirements of the device wheel of a target or family."""
+        """Return the additional requirements for the device wheel of a target or family."""
         kept = self.kept_requires.get(canonicalize_name(target))
         if kept is not None:
             return kept
