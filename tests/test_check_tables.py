@@ -239,6 +239,41 @@ def test_the_report_has_a_line_for_each_difference_and_for_each_reason() -> None
     assert list(command.report_lines([])) == ["no differences"]
 
 
+def test_a_reason_may_be_for_names_that_only_the_table_has() -> None:
+    explained = [Explanation("c", ("*",), "older", only_table=True)]
+    assert compare({"old": "", "both": "1"}, {"new": "", "both": "2"}, explained) == [
+        Difference("new", None, ""),
+        Difference("both", "1", "2"),
+        Difference("old", "", None, "older"),
+    ]
+
+
+def test_a_reason_that_explains_nothing_is_reported() -> None:
+    differences = [Difference("a", "", None, "old")]
+    assert list(command.report_lines(differences, ["old", "gone"])) == [
+        "explained: a: old",
+        "explains nothing any more: gone",
+    ]
+
+
+def test_products_of_a_source_and_of_the_catalog_are_compared_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gpus.yaml").write_text(
+        "AMD Radeon:\n"
+        "  AMD Radeon RX 7900 XT:\n    gfx: gfx1100\n"
+        "  AMD Radeon RX 7600:\n    gfx: gfx1103\n"
+        "  AMD Radeon RX 77777:\n    gfx: gfx1100\n"
+    )
+    assert command.main(["amd-products", "--source", f"amd-gpus={tmp_path}/gpus.yaml"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == [
+        "  missing in the table: AMD Radeon RX 77777 (gfx1100)",
+        "  different: AMD Radeon RX 7600: the table has 'gfx1102', the source 'gfx1103'",
+    ]
+    assert lines[3].endswith("more: AMD's list has only GPUs that the current ROCm supports")
+
+
 def test_every_source_belongs_to_a_check_and_every_reason_to_one() -> None:
     settings = load_settings()
     checks = make_checks(settings)

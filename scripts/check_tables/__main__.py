@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed += 1
             continue
         unexplained += sum(not one.reason for one in differences)
-        print("".join(f"  {line}\n" for line in report_lines(differences)), end="")
+        reasons = [one.reason for one in settings.explained if one.check == check.name]
+        print("".join(f"  {line}\n" for line in report_lines(differences, reasons)), end="")
     found = count(unexplained, "unexplained difference")
     print(f"{count(len(chosen), 'check')}, {found}, {count(failed, 'unreadable source')}")
     return 2 if failed else int(unexplained > 0)
@@ -109,7 +110,7 @@ def _fetch(url: str) -> bytes:
     return data
 
 
-def report_lines(differences: Sequence[Difference]) -> Iterator[str]:
+def report_lines(differences: Sequence[Difference], known_reasons: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of the report: a line for each unexplained difference, and a line for each reason."""
     if not differences:
         yield "no differences"
@@ -126,6 +127,7 @@ def report_lines(differences: Sequence[Difference]) -> Iterator[str]:
     for reason, names in reasons.items():
         shown = ", ".join(names[:3]) + (f", and {len(names) - 3} more" if len(names) > 3 else "")
         yield f"explained: {shown}: {reason}"
+    yield from (f"explains nothing any more: {reason}" for reason in known_reasons if reason not in reasons)
 
 
 def _item(name: str, value: str | None) -> str:

@@ -13,7 +13,7 @@ from rocwheel.environment.known_libraries import find_sdk_dll
 from rocwheel.environment.sdk_layout import find_sdk_library, other_versions, sdk_folders, short_name
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.errors import AmbiguousProductError
-from rocwheel.targets.target_set import target_of_product
+from rocwheel.targets.target_set import product_key, target_of_product
 from scripts.check_tables import sources
 from scripts.check_tables.sources import Facts, join_targets
 
@@ -28,6 +28,14 @@ class Explanation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...]
     """Patterns for the names."""
     reason: str
+    only_table: bool = False
+    """Whether this explains only names that the source lacks."""
+
+    def explains(self, name: str, *, is_in_source: bool) -> bool:
+        """Return whether this is the reason for a difference in a name."""
+        if self.only_table and is_in_source:
+            return False
+        return any(fnmatchcase(name, pattern) for pattern in self.names)
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,11 +85,12 @@ def compare(table: Facts, source: Facts, explained: Iterable[Explanation]) -> li
     names = [*(source.keys() - table.keys()), *(n for n in table.keys() & source if table[n] != source[n])]
     names = sorted(names, key=lambda name: (name in table, name)) + sorted(table.keys() - source.keys())
     known = list(explained)
-    return [Difference(name, table.get(name), source.get(name), _reason(name, known)) for name in names]
-
-
-def _reason(name: str, explained: Iterable[Explanation]) -> str:
-    return next((one.reason for one in explained if any(fnmatchcase(name, word) for word in one.names)), "")
+    reasons = (
+        next((one.reason for one in known if one.explains(name, is_in_source=name in source)), "") for name in names
+    )
+    return [
+        Difference(name, table.get(name), source.get(name), reason) for name, reason in zip(names, reasons, strict=True)
+    ]
 
 
 def _machines(_: Facts) -> Facts:
@@ -118,9 +127,11 @@ def _packager(name: str) -> Callable[[Facts], Facts]:
 
 
 def _products(source: Facts) -> Facts:
-    """Return the targets that the catalog has for the products of the source."""
-    found = {name: _targets_of_product(name) for name in source}
-    return {name: targets for name, targets in found.items() if targets}
+    """Return the catalog's targets for the products of the source, and the products that the source lacks."""
+    found = {name: targets for name in source if (targets := _targets_of_product(name))}
+    keys = {product_key(part) for name in source for part in name.split(" / ")}
+    rows = ((product, row.name) for row in load_catalog().targets for product in row.products)
+    return found | {product: target for product, target in rows if product_key(product) not in keys}
 
 
 def _targets_of_product(name: str) -> str:

@@ -107,6 +107,8 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: R
         pytest.param(["--filter", "product=strix halo"], ["gfx1151"], id="product of TheRock"),
         pytest.param(["--filter", "product=7700S"], ["gfx1102"], id="product beside LLVM's"),
         pytest.param(["--filter", "product=6750"], ["gfx1031"], id="product of libdrm"),
+        pytest.param(["--filter", "product=RX7900XT"], ["gfx1100"], id="product in another spelling"),
+        pytest.param(["--filter", "product=AMD Radeon RX 580"], ["gfx803"], id="product with the vendor's words"),
         pytest.param(
             ["--filter", "kind=data-centre", "--filter", "product=MI50"],
             ["gfx906"],

@@ -17,7 +17,7 @@ from rocwheel.targets.catalog import (
     sort_key,
     targets_of,
 )
-from rocwheel.targets.target_set import parse_known_target
+from rocwheel.targets.target_set import is_part_of_product, parse_known_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +76,7 @@ def filter_rows(
     names += [set(release_for(official, source="--rocm").official)] if official else []
     kept = [row for row in rows if all(row.name in allowed for allowed in names)]
     kept = [row for row in kept if kind in {"", *_kinds(row)} and (not feature or feature in row.features)]
-    return [row for row in kept if any(product.lower() in name.lower() for name in row.products or ("",))]
+    return [row for row in kept if any(is_part_of_product(product, name) for name in row.products or ("",))]
 
 
 def _processors_of(family: str) -> set[str]:

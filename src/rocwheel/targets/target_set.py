@@ -189,6 +189,12 @@ def _is_name(words: Sequence[str]) -> bool:
     return not any(":" in word for word in before) and bool(_find(" ".join([*before, last.partition(":")[0]])))
 
 
+def is_part_of_product(text: str, name: str) -> bool:
+    """Return whether a text, in any spelling if it has a number, is a part of the name of a product."""
+    key = product_key(text)
+    return text.lower() in name.lower() or (bool(_NUMBER.search(key)) and key in product_key(name))
+
+
 def product_words() -> list[str]:
     """Return the names of all products as one word each, without the vendor: ``MI300X``, ``RX-7900-XTX``."""
     names = (re.sub(r"^(AMD |Radeon |Instinct )+| Accelerator$", "", name) for name in _products())
@@ -204,14 +210,14 @@ def _products() -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return the keys for comparing product names, with and without product lines."""
-    keys = {name: _squeezed(name) for name in _products()}
+    keys = {name: product_key(name) for name in _products()}
     return keys, {name: _LINES.sub("", key) for name, key in keys.items()}
 
 
 @lru_cache(maxsize=256)
 def _find(text: str) -> Mapping[str, str]:
     """Return the products that match a text: by exact name, or else without its line, or else with a longer ending."""
-    wanted = _squeezed(text)
+    wanted = product_key(text)
     keys, short = _keys()
     ways: Iterable[list[str]] = (
         [name for name, key in keys.items() if key == wanted],
@@ -232,7 +238,8 @@ def _begins(key: str, wanted: str) -> bool:
     return key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
 
 
-def _squeezed(text: str) -> str:
+def product_key(text: str) -> str:
+    """Return a product name in the form in which names are compared: ``rx7900xt`` for ``AMD Radeon RX 7900 XT``."""
     return _BRANDS.sub("", re.sub(r"[\W_]+", "", _TRADEMARK.sub("", text.lower())))
 
 
