@@ -7,7 +7,7 @@ import pytest
 from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.groups import group_findings, in_plural
 
-NOTHING = "needs {}, but no package, SDK library or allowed system library provides it"
+NOTHING = "needs {}, but neither the packages, the SDK, nor the allowed system libraries include it"
 SHIP = "Ship the library, require the package that provides it, or build against the required SDK version."
 
 
@@ -48,14 +48,15 @@ def test_where_a_host_may_have_a_library_is_left_out_of_a_line_on_several_files(
 
 
 def test_an_explanation_is_given_once() -> None:
-    text = "needs {}, which no given package has; it may be in numpy, which a requires and which was not given"
+    text = "needs {}, which no given package contains; it may be in numpy, which a requires and which was not given"
     found = [missing("a.so", "libx.so", text, "Give it."), missing("a.so", "liby.so", text, "Give it.")]
     assert lines(*found) == [
         (
-            "a.whl!a.so needs libx.so, which no given package has; it may be in numpy, which a requires and which was "
+            "a.whl!a.so needs libx.so, which no given package contains; it may be in numpy, which a requires and "
+            "which was "
             "not given"
         ),
-        "a.whl!a.so needs liby.so, which no given package has",
+        "a.whl!a.so needs liby.so, which no given package contains",
     ]
 
 
@@ -84,7 +85,7 @@ def test_run_paths_into_many_folders_are_one_line() -> None:
         )
         for name in "abcd"
     ]
-    assert lines(*found) == ["4 files search folders of the machine that built them, such as '/build/a'"]
+    assert lines(*found) == ["4 files search folders on the build machine, such as '/build/a'"]
 
 
 def test_errors_come_before_warnings_and_notes() -> None:
@@ -111,7 +112,7 @@ def test_errors_come_before_warnings_and_notes() -> None:
         ("is a symlink to a.so", "are symlinks to a.so"),
         ("needs a.so, but its package a is absent", "need a.so, but its package a is absent"),
         ("mixes code objects", "mix code objects"),
-        ("names '$ORIGIN' more than once", "name '$ORIGIN' more than once"),
+        ("lists '$ORIGIN' more than once", "list '$ORIGIN' more than once"),
         ("uses PyA", "use PyA"),
         ("3 symbols are defined in both", "3 symbols are defined in both"),
     ],

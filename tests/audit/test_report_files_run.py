@@ -25,7 +25,7 @@ def test_a_baseline_nested_without_end_is_an_error(run: Run, bad_wheel: Path, tm
     done = run("audit", bad_wheel, "--baseline", tmp_path / "known.json")
     assert (
         done.status,
-        done.stderr.startswith(f"error: {tmp_path}/known.json: is not a baseline (it is nested too deeply"),
+        done.stderr.startswith(f"error: {tmp_path}/known.json: isn't a baseline (it is nested too deeply"),
     ) == (
         2,
         True,
@@ -58,15 +58,15 @@ def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
         (
             "{}",
             (
-                "is not a baseline (Object missing required field `schema`). "
-                "Use --update-baseline to create one in another file."
+                "isn't a baseline (Object missing required field `schema`). "
+                "To create a new baseline, use --update-baselineone in another file."
             ),
         ),
         (
             '{"schema": "rocwheel.audit-baseline/3", "findings": []}',
             (
                 "is a baseline with schema 'rocwheel.audit-baseline/3'; expected rocwheel.audit-baseline/4. "
-                "Use --update-baseline to create a new one."
+                "To create a new baseline, use --update-baselinea new one."
             ),
         ),
     ],
@@ -86,7 +86,7 @@ def test_what_is_audited_is_never_written_over(run: Run, bad_wheel: Path, option
     before = bad_wheel.read_bytes()
     done = run("audit", bad_wheel, *options, bad_wheel)
     assert (done.status, bad_wheel.read_bytes() == before) == (2, True)
-    assert "is one of the audited files; expected another file to write to" in " ".join(done.stderr.split())
+    assert "is one of the audited files; expected another output file" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
@@ -108,7 +108,7 @@ def test_no_file_of_what_is_audited_is_written_over(
     }
     done = run("audit", audited[place], *options, target)
     assert (done.status, target.read_bytes() == before) == (2, True)
-    assert "is one of the audited files; expected another file to write to" in " ".join(done.stderr.split())
+    assert "is one of the audited files; expected another output file" in " ".join(done.stderr.split())
 
 
 def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_no_folder_is_made_for_a_report(run: Run, bad_wheel: Path, tmp_path: Pat
     assert run("audit", bad_wheel, *options, target) == (
         2,
         "",
-        f"error: {target}: would be written to {target.parent}; expected a folder that exists\n",
+        f"error: {target}: would be written to {target.parent}; expected an existing folder\n",
     )
     assert not target.parent.exists()
 
@@ -152,7 +152,7 @@ def test_the_settings_of_an_audit_are_never_written_over(
     link = path.with_name("link")
     link.symlink_to(path)
     for target in (path, link):
-        found = "is the settings file of this audit; expected another file to write to"
+        found = "is the settings file of this audit; expected another output file"
         assert run("audit", bad_wheel, *config, *options, target) == (2, "", f"error: {target}: {found}\n")
     assert (path.read_text(), link.is_symlink()) == ("[tool.rocwheel.audit]\n", True)
 
@@ -165,7 +165,7 @@ def test_findings_are_never_written_over_the_baseline(
     assert run("audit", bad_wheel, "--baseline", known, "--update-baseline").status == 0
     before = known.read_text()
     done = run("audit", bad_wheel, "--baseline", known, *update, "--sarif", tmp_path / "dist/../known.json")
-    found = "is the baseline of this audit; expected another file to write to"
+    found = "is the baseline of this audit; expected another output file"
     assert done == (2, "", f"error: {tmp_path}/dist/../known.json: {found}\n")
     assert known.read_text() == before
 
@@ -173,7 +173,7 @@ def test_findings_are_never_written_over_the_baseline(
 def test_a_baseline_takes_the_place_of_no_other_file(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("Notes\n")
     done = run("audit", bad_wheel, "--baseline", tmp_path / "notes.txt", "--update-baseline")
-    found = "is not a baseline; expected a new file, or a baseline to update"
+    found = "isn't a baseline; expected a new file, or a baseline to update"
     assert done == (2, "", f"error: {tmp_path}/notes.txt: {found}\n")
     assert (tmp_path / "notes.txt").read_text() == "Notes\n"
 

@@ -61,7 +61,7 @@ def test_an_sdk_that_an_environment_lacks_is_reported(run: Run, environment: Pat
     finished = run("audit", environment)
     assert finished.status == 1
     assert "needs libamdhip64.so.7, but its package rocm-sdk-core isn't installed" in finished.stdout
-    assert "-> Install rocm-sdk-core, or give it with --with." in finished.stdout
+    assert "-> Install rocm-sdk-core, or add it with --with." in finished.stdout
     assert finished.stdout.endswith(" rules: 1 error, 0 warnings, 0 notes\n")
 
 

@@ -91,7 +91,7 @@ def test_what_required_packages_would_have_is_one_line_for_each() -> None:
     need = "2 files need 2 libraries: libcublas.so.12, libcublasLt.so.12"
     assert finding.file == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
     assert finding.found == f"requires nvidia-cublas-cu12, which isn't given and from which {need}"
-    assert (finding.remedy, finding.severity.value) == ("Give it with --with, or use --with-requirements.", "warning")
+    assert (finding.remedy, finding.severity.value) == ("Add it with --with, or use --with-requirements.", "warning")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_library_belongs_to_the_package_that_run_path_or_name_lead_to(
     audited = one(library("demo/a.so", name, runpath=run_path), owner=package(requires=required))
     (finding,) = find(audited, select=(RULE,))
     assert finding.found.startswith(
-        f"requires {packages}, which isn't given" if packages else f"needs {name}, which no given package has"
+        f"requires {packages}, which isn't given" if packages else f"needs {name}, which no given package contains"
     )
 
 
@@ -152,7 +152,7 @@ def test_what_another_package_of_the_same_sdk_has_in_its_own_version_belongs_to_
     expected = (
         "requires rocm-sdk-core, which isn't given and from which 1 file needs 1 library: librocm-openblas.so.0.3"
     )
-    assert (finding.found, finding.remedy) == (expected, "Give it with --with, or use --with-requirements.")
+    assert (finding.found, finding.remedy) == (expected, "Add it with --with, or use --with-requirements.")
 
 
 def lacking_torch() -> Tree:

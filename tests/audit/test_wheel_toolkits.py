@@ -47,14 +47,14 @@ def test_a_wheel_that_needs_the_libraries_of_the_sdk_uses_the_sdk(needed: tuple[
         (("libOpenCL.so.1",), ""),
         (
             ("libamdhip64.so.6", "librccl.so.1"),
-            "another version of ROCm, because of libamdhip64.so.6 (the SDK has libamdhip64.so.7)",
+            "another version of ROCm because of libamdhip64.so.6 (the SDK has libamdhip64.so.7)",
         ),
         (
             ("libMIOpen.so.1", "librccl.so.1", "libmigraphx_c.so.3"),
-            "a system's ROCm, because of libmigraphx_c.so.3, which no SDK has",
+            "a system's ROCm because of libmigraphx_c.so.3, which no SDK contains",
         ),
-        (("libcudart.so.12", "libamdhip64.so.7"), "CUDA, because of libcudart.so.12"),
-        (("libcudnn_ops.so.9", "libnvrtc.so.13"), "CUDA, because of libcudnn_ops.so.9, libnvrtc.so.13"),
+        (("libcudart.so.12", "libamdhip64.so.7"), "CUDA because of libcudart.so.12"),
+        (("libcudnn_ops.so.9", "libnvrtc.so.13"), "CUDA because of libcudnn_ops.so.9, libnvrtc.so.13"),
     ],
     ids=["no toolkit", "shared by toolkits", "another ROCm", "parts that no SDK has", "CUDA and ROCm", "CUDA"],
 )

@@ -186,7 +186,7 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
     assert done.status == 0
     kept = "1 file keeps the run paths to libraries that were not given, in /usr/local/cuda/lib64"
     instead = "To use the SDK's packages for every library that they have, add --toolkit sdk"
-    assert done.stderr == f"note {wheel.name}: is for CUDA, because of libcudart.so.12: {kept}. {instead}\n"
+    assert done.stderr == f"note {wheel.name}: is for CUDA because of libcudart.so.12: {kept}. {instead}\n"
     asked = run("repair", wheel, "--dry-run", "--toolkit", "system")
     assert (asked.status, asked.stderr) == (0, f"note {wheel.name}: as requested, {kept}\n")
     told = json.loads(run("repair", wheel, "--dry-run", "--toolkit", "sdk", "--json").stdout)["wheels"][0]
@@ -218,7 +218,7 @@ def test_many_findings_of_one_kind_are_counted_and_json_has_all(run: Run, tmp_pa
     files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
     wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
     done = run("repair", wheel, "--dry-run")
-    why = "needs libnowhere.so.1, but no package, SDK library or allowed system library provides it"
+    why = "needs libnowhere.so.1, but neither the packages, the SDK, nor the allowed system libraries include it"
     assert done.status == 1
     assert done.stderr.splitlines() == [
         f"not repaired {wheel.name}: 5 findings of unresolved-library, such as",

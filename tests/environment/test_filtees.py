@@ -92,7 +92,9 @@ def test_a_filtee_that_is_absent_keeps_the_library_from_being_loaded(tmp_path: P
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert "absent.so: cannot open shared object file" in done.stderr
     found = [finding.found for finding in audit(read_environments([root]), AuditSettings(select=("un*",))).findings]
-    assert found == ["needs absent.so, but no package, SDK library or allowed system library provides it"]
+    assert found == [
+        ("needs absent.so, but neither the packages, the SDK, nor the allowed system libraries include it")
+    ]
 
 
 def test_filtees_are_read_in_their_order(tmp_path: Path) -> None:

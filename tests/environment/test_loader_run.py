@@ -159,7 +159,7 @@ def test_the_file_that_stops_the_loader_is_reported(tmp_path: Path) -> None:
         (
             "demo/a.so",
             "needs b.so, but the loader stops its search at demo/one/b.so: file too short",
-            "Remove that file, or put the folder of the library first in the run path.",
+            "Remove that file, or move the library's folder to the start of the run path.",
         )
     ]
 

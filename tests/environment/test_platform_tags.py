@@ -91,12 +91,12 @@ def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
     ("platform", "told"),
     [
         ("win_amd64", "demo/a.so is for Linux, but demo-1.0-py3-none-win_amd64.whl is for win_amd64"),
-        ("musllinux_1_2_x86_64", "demo/a.so needs libc.so.6 of glibc, which systems with musl don't have"),
+        ("musllinux_1_2_x86_64", "demo/a.so needs libc.so.6 from glibc, which systems with musl don't have"),
         (
             "manylinux_2_30_aarch64",
-            "demo/a.so is for x86_64, but demo-1.0-py3-none-manylinux_2_30_aarch64.whl is not tagged for it",
+            "demo/a.so is for x86_64, but demo-1.0-py3-none-manylinux_2_30_aarch64.whl has no tag for this machine",
         ),
-        ("linux_armv7l", "demo/a.so is for x86_64, but demo-1.0-py3-none-linux_armv7l.whl is not tagged for it"),
+        ("linux_armv7l", "demo/a.so is for x86_64, but demo-1.0-py3-none-linux_armv7l.whl has no tag for this machine"),
     ],
 )
 def test_files_that_do_not_fit_the_tag_are_left_over(platform: str, told: str) -> None:

@@ -76,7 +76,7 @@ def test_a_prefix_that_loads_has_no_findings_but_the_file_that_does_not(prefix: 
     (finding,) = audit(read_environments([prefix]), AuditSettings(ignore=("missing-build-id",))).findings
     assert (finding.rule, finding.file) == ("unreachable-library", f"{prefix}/bin/lost.so")
     assert finding.found.startswith("needs libamdhip64.so.7, which is in lib, but its run path doesn't lead there")
-    assert finding.remedy == "Add $ORIGIN/../lib to its run path when linking, or have rocwheel build set it."
+    assert finding.remedy == "Add $ORIGIN/../lib to its run path when linking, or use rocwheel build to set it."
 
 
 def test_run_paths_are_worked_out_for_libraries_behind_symlinks(prefix: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_repair_leads_nowhere_that_only_an_older_wheel_of_the_same_name_had(
     row = {"from": "libown.so.1", "to": "jax_plugins/xla_rocm7/lib/"}
     files = [*jax_wheel_description("pjrt")["files"], row]
     old = run_job("pjrt", outputs, tmp_path / "old", sample_dist, description=changed("pjrt", files=files)).path
-    with pytest.raises(FaultyWheelError, match=r"needs libown\.so\.1, but no package"):
+    with pytest.raises(FaultyWheelError, match=r"needs libown\.so\.1, but neither the packages"):
         run_job("pjrt", outputs, tmp_path / "new", sample_dist, Path(old), repair=True)
 
 
@@ -163,8 +163,9 @@ def test_a_library_that_nothing_brings_is_reported_and_nothing_is_written(
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
     assert str(caught.value) == (
         "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl wasn't written: 1 problem\n"
-        "  jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libother.so.1, but no package, SDK library or allowed "
-        "system library provides it (unresolved-library). Ship the library, require the package that provides it, or "
+        "  jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libother.so.1, but neither the packages, the SDK, nor "
+        "the allowed system libraries include it (unresolved-library). Ship the library, "
+        "require the package that provides it, or "
         "build against the required SDK version."
     )
     assert caught.value.exit_status == 1

@@ -68,8 +68,8 @@ def test_what_no_repair_fixes_is_reported_and_fails(run: Run, tmp_path: Path) ->
     assert done.status == 1
     assert done.stderr.splitlines() == [
         (
-            "not repaired old-1.0-py3-none-linux_x86_64.whl: old/a.so needs libnowhere.so.6, but no package, "
-            "SDK library or allowed system library provides it"
+            "not repaired old-1.0-py3-none-linux_x86_64.whl: old/a.so needs libnowhere.so.6, but neither the "
+            "packages, the SDK, nor the allowed system libraries include it"
         )
     ]
 
@@ -94,7 +94,7 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
     ]
     assert again.stderr.splitlines() == [
         (
-            f"note {repaired.name}: is for another version of ROCm, because of libamdhip64.so.6 (the SDK has "
+            f"note {repaired.name}: is for another version of ROCm because of libamdhip64.so.6 (the SDK has "
             "libamdhip64.so.7): 1 file keeps the run paths to libraries that were not given, in /opt/rocm/lib. "
             "To use the SDK's packages for every library that they have, add --toolkit sdk"
         )
@@ -210,6 +210,6 @@ def test_what_the_audit_still_finds_afterwards_is_reported_and_fails(run: Run, t
     tree = build_tree(tmp_path / "tree", Lib("_ext.so", options=("-Wl,-z,execstack",)))
     done = run("repair", make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}), "--dry-run")
     assert done.status == 1
-    assert "demo-1.0-py3-none-linux_x86_64.whl: demo/_ext.so asks for an executable stack" in (
+    assert "demo-1.0-py3-none-linux_x86_64.whl: demo/_ext.so requests an executable stack" in (
         " ".join(done.stderr.split())
     )

@@ -168,7 +168,7 @@ def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
     made = tree((package(), files))
     plan = RepairPlanner(split_environments(made), RepairOptions(settings=opened)).plan(made.distributions[0])
     assert plan.edits["demo/lib/libb.so"].value == "$ORIGIN:$ORIGIN/nope/../lib"
-    gone = "no package, SDK library or allowed system library provides it"
+    gone = "neither the packages, the SDK, nor the allowed system libraries include it"
     assert plan.unmended[1:] == (f"other/libd.so opens libgone.so at run time, but {gone}",)
     assert plan.unmended[0] == (
         "demo/lib/libb.so opens libd.so at run time, but its run path doesn't lead there. The repair doesn't set a "

@@ -218,8 +218,8 @@ def test_a_program_is_led_to_site_packages_if_the_tags_name_its_python(tag: str,
     found = plan_of_program(tag, "/builds/x")
     assert [edit.value for edit in found.edits.values()] == [value]
     told = (
-        "demo-1.0.data/scripts/tool needs libq.so, which is in other/lib, but no run path leads from a program's "
-        "folder to site-packages, whose path depends on the Python version"
+        "demo-1.0.data/scripts/tool needs libq.so, which is in other/lib, but no run path can lead from a "
+        "program's folder to site-packages, whose path depends on the Python version"
     )
     assert found.unmended == (() if site else (told,))
     assert plan_of_program(tag, value or None).edits == {}

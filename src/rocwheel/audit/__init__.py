@@ -1,1 +1,1 @@
-"""Finds problems in finished packages: rules, findings, settings, baselines, SARIF."""
+"""Finds problems in finished packages. Contains the rules, findings, settings, baselines, and SARIF output."""

@@ -1,4 +1,4 @@
-"""Checks every selected rule in a tree, and counts known findings separately."""
+"""Applies the selected rules to environments, and counts known findings separately."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ORDER = {severity: index for index, severity in enumerate(Severity)}
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """The outcome of an audit; ``known`` counts the findings in the baseline.
+    """The outcome of an audit. ``known`` is the number of findings that the baseline contains.
 
-    ``idle_patterns`` are the path patterns in the settings that match no file, each with its setting.
+    ``idle_patterns`` are the path patterns in the settings that match no file. Each comes with the name of its setting.
     """
 
     files: int
@@ -67,7 +67,7 @@ def audit(environments: Environments, settings: AuditSettings, baseline: Collect
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:
-    """Return the findings of one environment, each once, errors first.
+    """Return the distinct findings in one environment, errors first.
 
     Raises `InputError` for patterns in ``select``, ``ignore``, and ``per-file-ignore`` that match no rule.
     """
@@ -96,7 +96,7 @@ def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
 
 def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | None, tree: Tree) -> Finding:
     name = owner.name if owner else ""
-    # People know the URL. The temporary file for it has a different name each time.
+    # Users know the URL. The name of the temporary file is different in every run.
     facts = tuple(map(shown, evidence.facts))
     lasting = fingerprint(rule.name, name, _unversioned(path, tree), (_unversioned(fact, tree) for fact in facts))
     remedy = shown(evidence.remedy or rule.remedy)
@@ -105,7 +105,7 @@ def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | No
 
 
 def _unversioned(text: str, tree: Tree) -> str:
-    """Return a text in which the names of wheels and metadata folders have no versions."""
+    """Return a text without the versions in the names of wheels and metadata folders."""
     for owner in tree.distributions:
         if owner.dist_info:
             text = text.replace(owner.label, owner.name).replace(owner.dist_info, f"{owner.name}.dist-info")
@@ -122,7 +122,7 @@ def check_patterns(settings: AuditSettings) -> None:
             found = f"{pattern!r} matches no rule"
             nearest = difflib.get_close_matches(pattern, names, n=3)
             expected = (
-                f"a rule such as {', '.join(nearest)}" if nearest else "the name of a rule, or a pattern of names"
+                f"a rule such as {', '.join(nearest)}" if nearest else "the name of a rule, or a pattern for names"
             )
             msg = "audit rules"
             raise InputError(msg, found, expected=expected, remedy="To list the rules, run 'rocwheel audit --rules'.")

@@ -1,9 +1,9 @@
-"""Finds the source of each DLL that Windows files import, as the loader does when Python and ``rocm_sdk`` set it up.
+"""Finds the DLLs that Windows files import, in the same way as the loader of Windows.
 
 Python loads extension modules, and DLLs by their full path, with ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS`` and
-``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``. Windows then searches the folder of the DLL, folders from
-``os.add_dll_directory``, and System32, but not ``PATH``. A program first searches its own folder and System32. A loaded
-DLL satisfies every request for its base name (Microsoft Learn, "Dynamic-link library search order").
+``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``. Windows then searches the folder of the DLL, folders from ``os.add_dll_directory``
+(for example, from ``rocm_sdk``), and System32, but not ``PATH``. A program first searches its own folder and System32.
+A loaded DLL satisfies every request for its base name (Microsoft Learn, "Dynamic-link library search order").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SDK_FOLDER = "_rocm_sdk_*/bin"
 _PREFIX_FOLDER = "bin"
 _ADDS_FOLDERS = frozenset({"add_dll_directory", "rocm_sdk"})
-"""Names in a Python source that show that it adds folders to the loader's search, directly or with ``rocm_sdk``."""
+"""Names in Python sources that add folders to the loader's search, directly or with ``rocm_sdk``."""
 
 
 class DllPlace(enum.Enum):
@@ -41,13 +41,13 @@ class DllPlace(enum.Enum):
     OWN = enum.auto()
     """In the folder of the file that imports it."""
     ADDED = enum.auto()
-    """In a folder that a package adds, or in memory because a source of a package names the DLL."""
+    """In a folder that a package adds, or in memory because a Python source in a package names the DLL."""
     SYSTEM = enum.auto()
-    """Part of Windows, Visual C++, or Python. The use has the kind."""
+    """Part of Windows, Visual C++, or Python. The use contains the kind."""
     DRIVER = enum.auto()
-    """In System32, if AMD's driver is installed. The use has the package's DLL of that name, if there is one."""
+    """In System32 if AMD's driver is installed. If a package has a DLL with this name, the use contains that DLL."""
     ASSUMED = enum.auto()
-    """In a ROCm package that isn't given, but that the audit assumes."""
+    """In a ROCm package that isn't among the given packages, but that the audit assumes."""
     OUT_OF_REACH = enum.auto()
     """In a package, but in a folder that the loader doesn't search."""
     DAMAGED = enum.auto()
@@ -63,23 +63,26 @@ class LoadTime(enum.Enum):
     DELAYED = enum.auto()
     """When one of its functions is first called."""
     OPENED = enum.auto()
-    """By name, as the ``dlopen`` setting says."""
+    """By name, according to the ``dlopen`` setting."""
 
 
 class DllUse(msgspec.Struct, frozen=True):
-    """A DLL that a file imports, under the name in its import table, and the place where Windows finds it."""
+    """A DLL that a file imports, with the name in its import table and the place where Windows finds it."""
 
     user: InstalledFile
     name: str
     when: LoadTime
     where: DllPlace
     provider: InstalledFile | None = None
-    """The matching DLL in the tree. If no DLL for the file's machine matches, it is a DLL for another machine."""
+    """The matching DLL in the tree. If all matching DLLs are for other machines, one of them."""
     kind: DllKind | None = None
 
 
 def find_dll_uses(windows: WindowsFiles, tree: Tree, settings: AuditSettings) -> tuple[DllUse, ...]:
-    """Return every import of every audited file, in the order of their tables; empty in a tree for another system."""
+    """Return every import of every audited file, in the order of the import tables.
+
+    Return an empty tuple if the tree isn't for Windows.
+    """
     finder = _Finder(windows, tree, settings)
     return tuple(use for file, report in windows.audited for use in finder.uses_of(file, report))
 
@@ -121,7 +124,7 @@ class _Finder:
         return DllPlace.DRIVER if kind is DllKind.DRIVER else missing, next(iter(fitting or named), None)
 
     def _excuse(self, name: str) -> DllPlace | None:
-        """Return why a DLL without a readable file is not missing, or `None` if the DLL is missing."""
+        """Return the reason why a DLL without a readable file isn't missing, or `None` if the DLL is missing."""
         if self._windows.is_damaged(name):
             return DllPlace.DAMAGED
         return DllPlace.ASSUMED if self._assumed(name) else None
@@ -131,7 +134,7 @@ class _Finder:
         return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self._settings.system_libraries)
 
     def _assumed(self, name: str) -> SdkDlls | None:
-        """Return the ROCm package that has a DLL, isn't given, and is assumed; otherwise `None`."""
+        """Return the assumed ROCm package that contains a DLL, or `None` if there is no such package."""
         found = find_sdk_dll(name)
         closed = self._settings.closed
         is_closed = self._tree.is_installed if closed is None else closed
@@ -141,7 +144,7 @@ class _Finder:
     def _is_added(self, dll: InstalledFile, user: InstalledFile) -> bool:
         """Return whether a package adds a DLL's folder to the search, or names the DLL, before it loads ``user``.
 
-        A source that names the DLL opens it by its path: ``WinDLL(os.path.join(libs, "demo.dll"))``.
+        A Python source that names a DLL opens the DLL by its path: ``WinDLL(os.path.join(libs, "demo.dll"))``.
         """
         if self._tree.is_prefix:
             return dll.folder == _PREFIX_FOLDER
@@ -157,7 +160,10 @@ class _Finder:
         return owner is not None and is_sdk_package(owner.name)
 
     def _loaders_of(self, user: InstalledFile) -> frozenset[str]:
-        """Return the sources of a file's distribution and of its requirements, which Python imports before the file."""
+        """Return the sources of a file's distribution and its requirements.
+
+        Python imports them before it loads the file.
+        """
         if user.distribution not in self._loaders:
             owner = self._tree.owners.get(user.distribution)
             names = required_distributions(self._tree, owner) if owner else frozenset()
@@ -167,12 +173,15 @@ class _Finder:
 
     @cached_property
     def _adding(self) -> frozenset[str]:
-        """The sources of distributions with a Python source that adds folders. The audit doesn't know which folders."""
+        """The sources of distributions whose Python code adds folders to the search.
+
+        The audit doesn't know which folders.
+        """
         return frozenset(file.distribution for file in self._tree.files if file.mentions & _ADDS_FOLDERS)
 
     @cached_property
     def _naming(self) -> dict[str, frozenset[str]]:
-        """Maps each DLL name in lower case to the sources of distributions with a Python source that names the DLL."""
+        """The sources of distributions whose Python code names a DLL, keyed by the DLL's name in lowercase."""
         found: dict[str, set[str]] = defaultdict(set)
         for file in self._tree.files:
             for name in file.mentions:

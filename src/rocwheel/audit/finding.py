@@ -1,4 +1,4 @@
-"""A finding: the broken rule, the file, the evidence, and the remedy."""
+"""Findings of an audit: the violated rule, the file, the evidence, and the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Severity(str, enum.Enum):
-    """The weight of a finding. An error makes the audit fail."""
+    """The severity of a finding. An error makes the audit fail."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,11 +22,11 @@ class Severity(str, enum.Enum):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One breach of a rule: the file or distribution, the text, and a remedy if the rule's remedy doesn't fit.
+    """A violation of a rule: the file or distribution, a text, and a remedy if the rule's remedy doesn't apply.
 
-    ``found`` completes a sentence that begins with the file. ``facts`` tell this breach apart from other breaches of
-    the rule in the same file, for example with the name of a library. Facts are data rather than prose, and contain no
-    version of another package.
+    ``found`` completes a sentence that begins with the file. ``facts`` distinguish this violation from others of the
+    same rule in the same file, for example, with the name of a library. Facts are data rather than prose, and don't
+    contain versions of other packages.
     """
 
     file: str
@@ -34,11 +34,11 @@ class Evidence(msgspec.Struct, frozen=True):
     remedy: str = ""
     facts: tuple[str, ...] = ()
     severity: Severity | None = None
-    """The severity of this breach, if it differs from the rule's."""
+    """The severity of this violation, if it differs from the rule's severity."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its stable name, its demand, the remedy for a breach, and the function that finds breaches."""
+    """A rule: its stable name, its requirement, the remedy for a violation, and the function that finds violations."""
 
     name: str
     severity: Severity
@@ -48,30 +48,33 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A breach of a rule, as the audit reports it."""
+    """A violation of a rule, as reported by the audit."""
 
     rule: str
     severity: Severity
     file: str
-    """Wheel and member (``a.whl!b/c.so``), a path, or a distribution's label."""
+    """A wheel and its member (``a.whl!b/c.so``), a path, or a distribution's label."""
     found: str
     remedy: str
     distribution: str = ""
-    """The name of the distribution; empty for a file that belongs to no distribution."""
+    """The name of the distribution. Empty for a file that belongs to no distribution."""
     path: str = ""
-    """The file's path in site-packages; empty for a distribution as a whole."""
+    """The file's path in site-packages. Empty for a finding about a whole distribution."""
     fingerprint: str = ""
     """A hash that stays the same across runs, machines, and package versions (`fingerprint`)."""
     facts: tuple[str, ...] = ()
-    """The facts of the evidence: the details of ``found`` as data."""
+    """The facts from the evidence: the details of ``found`` as data."""
 
 
 def fingerprint(rule: str, distribution: str, path: str, facts: Iterable[str]) -> str:
-    """Return 32 hexadecimal digits for a breach. The arguments must contain no version and no path on a disk."""
+    """Return 32 hexadecimal digits that identify a violation.
+
+    The arguments must not contain versions or paths on a disk.
+    """
     joined = "\0".join([rule, distribution, path, *facts])
     return hashlib.sha256(joined.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def as_unicode(text: str) -> str:
-    r"""Return a text for JSON, with ``\xNN`` for each byte of a file name that is not UTF-8."""
+    r"""Return a text for JSON, with ``\xNN`` for each byte in a file name that isn't valid UTF-8."""
     return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

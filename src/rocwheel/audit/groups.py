@@ -1,4 +1,4 @@
-"""Groups findings for people: findings of one rule that say the same about many files become one line."""
+"""Groups findings for display: findings of one rule with the same text about many files become a single line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Line(msgspec.Struct, frozen=True):
-    """The text of one finding, or of several findings that say the same about their files."""
+    """The text of one finding, or of several findings that differ only in their files."""
 
     text: str
     findings: tuple[Finding, ...]
@@ -26,7 +26,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """The lines for one rule, severity, and remedy. Lines for the most files come first."""
+    """The lines for one rule, severity, and remedy. Lines that cover the most files come first."""
 
     severity: Severity
     rule: str
@@ -35,7 +35,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def group_findings(findings: Iterable[Finding]) -> list[Group]:
-    """Return findings in groups: errors first, and then by the name of the rule."""
+    """Return the findings in groups: errors first, and then sorted by rule."""
     by_rule: dict[tuple[Severity, str], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_rule[finding.severity, finding.rule].append(finding)
@@ -45,7 +45,7 @@ def group_findings(findings: Iterable[Finding]) -> list[Group]:
 
 
 _MOST_REMEDIES = 3
-"""If the lines for a rule have more remedies than this, they get the remedy of the rule."""
+"""If the lines for a rule have more than this many different remedies, the rule's own remedy replaces them."""
 
 
 def _groups(severity: Severity, rule: str, findings: Iterable[Finding]) -> list[Group]:
@@ -68,23 +68,23 @@ def _rank(line: Line) -> tuple[int, str]:
 
 
 _ON_LIBRARIES = frozenset({"unresolved-library", "unreachable-library", "inherited-run-path", "unresolved-dlopen"})
-"""Rules whose findings have the name of a library as their first fact."""
+"""Rules whose findings have a library's name as their first fact."""
 
 _MOST_FOLDERS = 3
 _ON_FOLDERS = {
-    "run-path-absolute": "search absolute folders of the host, such as {}",
-    "run-path-build-folder": "search folders of the machine that built them, such as {}",
+    "run-path-absolute": "search absolute folders on the host, such as {}",
+    "run-path-build-folder": "search folders on the build machine, such as {}",
     "run-path-dead": "search folders that can't exist after installation, such as {}",
     "run-path-eaten-origin": "have entries from which a shell or make has removed $ORIGIN, such as {}",
-    "run-path-relative": "search folders relative to the one in which the process was started, such as {}",
-    "run-path-repeated": "name folders more than once, such as {}",
-    "run-path-wrong-depth": "have entries that assume another depth, such as {}",
+    "run-path-relative": "search folders relative to the working folder of the process, such as {}",
+    "run-path-repeated": "list folders more than once, such as {}",
+    "run-path-wrong-depth": "have entries for another folder depth, such as {}",
 }
-"""Rules about run paths, with the text for files that name many folders. The first fact is such a folder."""
+"""Rules about run paths, with the text for files that list many folders. The first fact is such a folder."""
 
 
 def _subject(finding: Finding) -> str:
-    """Return the key that findings of one line have in common."""
+    """Return the key that all findings on one line share."""
     is_on_library = finding.rule in _ON_LIBRARIES and finding.path
     return finding.facts[0] if is_on_library and finding.facts else finding.found
 
@@ -119,7 +119,7 @@ def _shortened(found: str) -> str:
 
 
 def _brief(lines: Iterable[Line]) -> Iterable[Line]:
-    """Yield lines. If a line has the same text after the semicolon as the line before, that text is left out."""
+    """Yield lines. If the text after the semicolon is the same as on the previous line, omit it."""
     last = ""
     for line in lines:
         text, mark, rest = line.text.partition("; ")
@@ -134,7 +134,7 @@ _OWN = re.compile(r"(?<!but )\bits\b")
 
 
 def in_plural(found: str) -> str:
-    """Return the text about one file in the form that completes a sentence about several files.
+    """Return a text about one file in the plural form, to complete a sentence about several files.
 
     >>> in_plural("needs liba.so, but its run path doesn't lead there")
     "need liba.so, but their run paths don't lead there"

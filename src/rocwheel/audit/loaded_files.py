@@ -1,4 +1,4 @@
-"""Finds the files that a process can load, as far as the given packages show."""
+"""Finds the files that a process can load, based on the given packages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile, Tree
 
 UNLOADED = "; nothing in the given packages loads that file"
-"""The note for a finding that has no effect until something loads the file."""
+"""The note for a finding that has no effect as long as nothing loads the file."""
 
 
 def loaded_paths(subject: Subject) -> frozenset[str]:
     """Return the paths of programs, of files that Python imports, and of files that these files load.
 
-    A file loads its dependencies and the libraries whose names are in its text. Python sources count as text that runs.
-    If a package has no programs and no extension modules, all its libraries are for other packages. The same applies to
-    the libraries of the SDK, of a prefix, and of no package.
+    A file loads its dependencies and the libraries that its strings name. The text of Python sources counts in the same
+    way. If a package has neither programs nor extension modules, all its libraries are for other packages. The same
+    applies to the libraries of the SDK, of a prefix, and of no package.
     """
     processes = {process.file.path: process for process in subject.processes}
     named = _by_mention(subject.tree)
@@ -40,7 +40,7 @@ def loaded_paths(subject: Subject) -> frozenset[str]:
 
 
 def _by_mention(tree: Tree) -> dict[str, list[str]]:
-    """Map each text that can name a library to the paths of the library. A text may lack the end of a name."""
+    """Return the paths of libraries, keyed by the strings that can name them. A string can lack the end of a name."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, files in tree.libraries.items():
         for text in {name, name.partition(".")[0], f"{name.partition('.so')[0]}.so"}:
@@ -49,7 +49,7 @@ def _by_mention(tree: Tree) -> dict[str, list[str]]:
 
 
 def _taken(file: InstalledFile, named: dict[str, list[str]]) -> list[str]:
-    """Remove and return the paths that a file's text names. A second mention adds nothing."""
+    """Remove and return the paths that a file's strings name. Removed paths need no second visit."""
     return [path for text in file.mentions for path in named.pop(text, ())]
 
 
@@ -65,7 +65,7 @@ def _is_entered(file: InstalledFile) -> bool:
 
 
 def _sources_for_others(tree: Tree) -> set[str]:
-    """Return the sources of the distributions whose libraries are all for other packages."""
+    """Return the sources of the distributions that contain only libraries for other packages."""
     entered = set() if tree.is_prefix else {file.distribution for file in tree.files if _is_entered(file)}
     own = {source for source in entered if source in tree.owners and not is_sdk_package(tree.owners[source].name)}
     return {file.distribution for file in tree.files} - own

@@ -1,4 +1,4 @@
-"""Reads and writes the files of an audit: a baseline of known findings, and SARIF 2.1.0 (OASIS)."""
+"""Reads and writes an audit's files: a baseline of known findings, and SARIF 2.1.0 (OASIS)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SCHEMAS = "rocwheel.audit-baseline/"
 _SCHEMA = f"{_SCHEMAS}4"
-"""The number increases when fingerprints change, for example because rules report other facts."""
+"""The schema number increases when fingerprints change, for example, because rules report other facts."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -44,14 +44,14 @@ class _Baseline(msgspec.Struct, frozen=True):
 def read_baseline(path: Path) -> frozenset[str]:
     """Return the fingerprints in a baseline.
 
-    Raises `InputError` for a file that is not a baseline, and for a baseline with another schema version.
+    Raises `InputError` for a file that isn't a baseline, and for a baseline with another schema version.
     """
     try:
         baseline = decode_json(read_regular(path), _Baseline)
     except OSError as e:
         raise read_error(path, e, remedy="Create one with --update-baseline.") from e
     except msgspec.DecodeError as e:
-        raise InputError(path, f"is not a baseline ({e})", remedy=_remedy(path)) from e
+        raise InputError(path, f"isn't a baseline ({e})", remedy=_remedy(path)) from e
     if baseline.schema != _SCHEMA:
         found = f"is a baseline with schema {baseline.schema!r}"
         raise InputError(path, found, expected=_SCHEMA, remedy=_remedy(path))
@@ -59,11 +59,13 @@ def read_baseline(path: Path) -> frozenset[str]:
 
 
 def _remedy(path: Path) -> str:
-    return "Use --update-baseline to create " + ("a new one." if is_baseline(path) else "one in another file.")
+    return "To create a new baseline, use --update-baseline" + (
+        "a new one." if is_baseline(path) else "one in another file."
+    )
 
 
 def is_baseline(path: Path) -> bool:
-    """Return whether a file is empty or a baseline of any version, even a damaged one.
+    """Return whether a file is empty or a baseline of any version. A damaged baseline also counts.
 
     Raises `InputError` if the file can't be read.
     """
@@ -75,7 +77,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
-    """Write a baseline of all ``findings``. Only people read the rules and texts in it."""
+    """Write a baseline with all ``findings``. The rules and texts in the file are only for human readers."""
     known = {
         finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found))
         for finding in findings
@@ -90,7 +92,7 @@ _PAGE = "https://rocwheel.readthedocs.io/audit-rules/"
 
 
 def to_sarif(report: AuditReport) -> dict[str, Any]:
-    """Return one run with the checked rules and a result for each finding.
+    """Return a SARIF log with one run: the checked rules, and a result for each finding.
 
     Locations are URLs, relative URIs, or paths.
     """
@@ -116,7 +118,7 @@ def to_sarif(report: AuditReport) -> dict[str, Any]:
 
 
 def _split(file: str) -> tuple[str, str]:
-    """Return a wheel and its member, or only a path, because folders may have any name."""
+    """Split a location into a wheel and its member. Return only a path if the archive isn't a wheel."""
     stem, mark, member = file.partition(".whl!")
     return (f"{stem}.whl", member) if mark else (file, "")
 
@@ -141,10 +143,10 @@ _MARKS = (b'"schema": "rocwheel.audit-baseline/', b'"name": "rocwheel"')
 
 
 class ReportFiles(msgspec.Struct, frozen=True):
-    """The output paths of the new baseline and the SARIF file, or `None` for a file that is not written.
+    """The output paths of the new baseline and the SARIF file, or `None` for a file that isn't written.
 
-    Neither may overwrite ``settings``, the settings file of the audit. The SARIF file can't overwrite ``known``, the
-    baseline of the audit.
+    The audit's settings file, ``settings``, can't be overwritten. The SARIF file also can't overwrite ``known``, the
+    audit's baseline.
     """
 
     baseline: Path | None = None
@@ -153,22 +155,22 @@ class ReportFiles(msgspec.Struct, frozen=True):
     known: Path | None = None
 
     def check(self, read: Iterable[str]) -> None:
-        """Raise `InputError` for an output file in a missing folder, and for one that the audit reads.
+        """Raise `InputError` for an output file in a missing folder, and for an output file that is also an input.
 
-        ``read`` are the real paths of the audited wheels and folders. In an audited folder, only an older report can be
-        overwritten. A baseline can overwrite only a baseline.
+        ``read`` contains the real paths of the audited wheels and folders. In an audited folder, only an older report
+        can be overwritten. A new baseline can replace only another baseline.
         """
         audited = set(map(Path, read))
         for target in filter(None, (self.sarif, self.baseline)):
             if not _is_folder(target.parent):
-                raise InputError(target, f"would be written to {target.parent}", expected="a folder that exists")
+                raise InputError(target, f"would be written to {target.parent}", expected="an existing folder")
             if not _is_replaceable(target) and not audited.isdisjoint((target.resolve(), *target.resolve().parents)):
-                raise InputError(target, "is one of the audited files", expected="another file to write to")
+                raise InputError(target, "is one of the audited files", expected="another output file")
             check_other(target, self.settings, "the settings file of this audit")
         if self.sarif:
             check_other(self.sarif, self.known, "the baseline of this audit")
         if self.baseline and self.baseline.is_file() and not is_baseline(self.baseline):
-            raise InputError(self.baseline, "is not a baseline", expected="a new file, or a baseline to update")
+            raise InputError(self.baseline, "isn't a baseline", expected="a new file, or a baseline to update")
 
     def write(self, report: AuditReport) -> None:
         """Write the files. Raises `WorkError` if a file can't be written."""
@@ -187,7 +189,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_replaceable(path: Path) -> bool:
-    """Return whether the file is missing, or begins as baselines and SARIF files of rocwheel do."""
+    """Return whether the file is missing, or begins like a baseline or SARIF file from rocwheel."""
     try:
         if not path.is_file():
             return not path.exists()

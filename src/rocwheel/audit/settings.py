@@ -1,4 +1,4 @@
-"""The audit settings of a project: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or ``[audit]`` in a recipe."""
+"""A project's audit settings: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or ``[audit]`` in a recipe."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ _PYPROJECT = Path("pyproject.toml")
 
 
 class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """The settings of an audit. An unknown setting is an error, because it is probably a misspelling."""
+    """The settings of an audit. An unknown setting is an error, because it is probably misspelled."""
 
     select: tuple[str, ...] = ()
-    """Rules to check, as patterns such as ``run-path-*``; empty for all rules."""
+    """Patterns for the rules to check, such as ``run-path-*``. If empty, all rules are checked."""
     ignore: tuple[str, ...] = ()
-    """Rules to skip, as patterns."""
+    """Patterns for the rules to skip."""
     per_file_ignore: dict[str, tuple[str, ...]] = {}
-    """Maps patterns of paths in site-packages to the rules that are not checked there."""
+    """The rules that aren't checked for certain files, keyed by patterns for paths in site-packages."""
     system_libraries: tuple[str, ...] = ()
-    """Additional SONAMEs or names of DLLs, as patterns, that every target system has."""
+    """Patterns for additional SONAMEs or DLL names that every target system has."""
     dll_folders: tuple[str, ...] = ()
-    """Patterns of folders in site-packages that Windows packages add with ``os.add_dll_directory``."""
+    """Patterns for folders in site-packages that Windows packages add with ``os.add_dll_directory``."""
     site_packages_length: int = 80
-    """The number of characters that the path of site-packages may have on Windows machines."""
+    """The maximum length of the path of site-packages on Windows machines."""
     dlopen: dict[str, tuple[str, ...]] = {}
-    """Maps patterns of paths in site-packages to the libraries that those files open by name at run time."""
+    """The libraries that files open by name at run time, keyed by patterns for the files' paths in site-packages."""
     loaded_by: dict[str, tuple[str, ...]] = {}
-    """Maps patterns of paths in site-packages to the files that are loaded before and that share their symbols.
+    """The files that are loaded before other files and share their symbols.
 
-    The values are patterns of paths in site-packages or of SONAMEs.
+    The keys are patterns for paths in site-packages. The values are patterns for paths in site-packages or for SONAMEs.
     """
     expect_runpath: str | None = None
-    """The exact run path that every shared library must have. Programs may have others.
+    """The exact run path that every shared library must have. Programs may have other run paths.
 
     A library may have no run path if it needs only the system's libraries and opens no library by name.
     """
     expect_tag: Literal["rpath", "runpath"] | None = None
     """The kind of run path that every file must have."""
     cpu_level: CpuLevel = "x86-64"
-    """The level of the target CPU. The loader searches subfolders of ``glibc-hwcaps`` up to this level."""
+    """The target CPU's level. The loader searches subfolders of ``glibc-hwcaps`` up to this level."""
     closed: bool | None = None
-    """Whether the given packages are complete: the audit assumes neither another required package nor an SDK.
+    """Whether the given packages are complete, so that the audit assumes no other required package and no SDK.
 
     By default, the audit assumes an SDK, except in an installed environment.
     """
     baseline: str | None = None
-    """A file of known findings, relative to the folder of the settings file."""
+    """The path of a file with known findings, relative to the folder of the settings file."""
 
     def opened_by(self, path: str) -> tuple[str, ...]:
         """Return the names of the libraries that a file in site-packages opens at run time."""
         return _named(self.dlopen, path)
 
     def loaders_of(self, path: str) -> tuple[str, ...]:
-        """Return the files that are loaded before a file in site-packages and that provide symbols for it."""
+        """Return the files that are loaded before a file in site-packages and provide symbols for it."""
         return _named(self.loaded_by, path)
 
     def idle_patterns(self, paths: Collection[str]) -> tuple[str, ...]:
@@ -110,11 +110,11 @@ class _Project(msgspec.Struct, frozen=True):
 
 
 def find_settings(path: Path | None) -> tuple[AuditSettings, Path | None]:
-    """Return the settings in a file, by default ``pyproject.toml`` in the working folder, and the file.
+    """Return the settings and the path of their file. The default file is ``pyproject.toml`` in the working folder.
 
     Paths in the settings are relative to the folder of that file. Without a file, all settings have their defaults.
-    Raises `InputError` if a named file has no settings, if a file can't be read, and for unknown settings and wrong
-    types.
+    Raises `InputError` if a named file has no settings, if a file can't be read, or if settings are unknown or have
+    wrong types.
     """
     found = path or _of_working_folder()
     settings = _load(found) if found else None
@@ -132,13 +132,11 @@ def _of_working_folder() -> Path | None:
 
 
 def _load(path: Path) -> AuditSettings | None:
-    """Return ``[audit]`` of a recipe or ``[tool.rocwheel.audit]`` of a file, or `None` if the file has neither."""
+    """Return ``[audit]`` from a recipe or ``[tool.rocwheel.audit]`` from a file, or `None` if the file has neither."""
     try:
         project = decode_toml(read_regular(path), _Project)
     except OSError as e:
         raise read_error(path, e, remedy="Check --config.") from e
     except msgspec.DecodeError as e:
-        raise InputError(
-            path, str(e), expected="settings under [tool.rocwheel.audit] as docs/audit.md describes them"
-        ) from e
+        raise InputError(path, str(e), expected="settings in [tool.rocwheel.audit] as in docs/audit.md") from e
     return project.audit if project.audit is not None else project.tool.rocwheel.audit

@@ -1,4 +1,4 @@
-"""The data that rules check: the tree, the processes that its files start, and the user's expectations."""
+"""The data for the rules: the tree, the processes that its files start, and the user's expectations."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class Process(msgspec.Struct, frozen=True):
     file: InstalledFile
     loader: Loader
     linked: int
-    """The number of the loader's objects that are the file or its dependencies. The file opens the others by name."""
+    """The number of objects that are the file or its dependencies. The file opens the other objects by name."""
 
     @property
     def missed(self) -> list[Search]:
-        """The file's own searches that found nothing."""
+        """The file's own searches that failed."""
         return [search for search in self.loader.missing if search.requester == 0]
 
 
 class UndeclaredUse(msgspec.Struct, frozen=True):
-    """A file that loads a library from another distribution, under the name in the file."""
+    """A file that loads a library from another distribution, and the library's name in the file."""
 
     owner: Distribution
     file: InstalledFile
@@ -57,7 +57,7 @@ class UndeclaredUse(msgspec.Struct, frozen=True):
 
 
 class Subject:
-    """The data about one environment that rules can query. Costly data is computed only once."""
+    """The data about one environment for the rules. Expensive data is computed only once."""
 
     def __init__(self, tree: Tree, settings: AuditSettings) -> None:
         self.tree = tree
@@ -68,7 +68,7 @@ class Subject:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the packages are complete, so that no required package is elsewhere."""
+        """Whether the packages are complete, so that no other required package exists."""
         return self.tree.is_installed if self.settings.closed is None else self.settings.closed
 
     @cached_property
@@ -99,22 +99,23 @@ class Subject:
 
     @cached_property
     def python_definitions(self) -> frozenset[bytes]:
-        """The symbols that at least one file defines and whose names look like those of the interpreter."""
+        """The names of symbols that at least one file defines and that look like the interpreter's symbols."""
         traits = (file.traits for file in self.tree.files if file.traits is not None)
         names = (name for one in traits for name in one.linkage.definitions)
         return frozenset(name for name in names if name.startswith((b"Py", b"_Py")))
 
     @cached_property
     def dll_uses(self) -> tuple[DllUse, ...]:
-        """Every import of every audited Windows file; empty in a tree for another system."""
+        """All imports of all audited Windows files. Empty if the tree isn't for Windows."""
         return find_dll_uses(self.windows, self.tree, self.settings)
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
-        """The needed libraries that the SDK's layout provides: maps each path to its SDK folder.
+        """The SDK folders of needed libraries that the SDK's layout provides, keyed by path.
 
-        Libraries of torch count if no given package requires torch; otherwise, users can give it. The result is empty
-        for an installed environment, which is complete unless the settings say otherwise.
+        Libraries of torch count if no given package requires torch. If a package requires torch, users can add torch to
+        the given packages. The result is empty for an installed environment, which is complete unless the settings say
+        otherwise.
         """
         layout = assumed_sdk_folders(self.tree, closed=self.settings.closed)
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
@@ -138,14 +139,14 @@ class Subject:
 
     @cached_property
     def disk(self) -> TreeDisk:
-        """The files, as the loader finds them."""
+        """The files as the loader sees them."""
         files = {file.path: file.elf for file in self.tree.files if file.elf is not None}
         obstacles = {file.path: file.obstacle for file in self.tree.files if file.obstacle is not None}
         return TreeDisk(files, self.tree.links, self.assumed, obstacles, self.tree.layout)
 
     @cached_property
     def folders(self) -> frozenset[str]:
-        """Every folder of the tree and of the SDK's layout, relative to site-packages."""
+        """All folders in the tree and in the SDK's layout, relative to site-packages."""
         paths = [file.path for file in self.tree.files]
         paths += [f"{folder.folder}/x" for folder in sdk_folders()] if self.assumed else []
         paths += self.assumed
@@ -158,15 +159,15 @@ class Subject:
         return frozenset(found)
 
     def other_versions(self, soname: str) -> list[str]:
-        """Return the libraries of the tree and the SDK's layout that differ from a SONAME only in the version."""
+        """Return the libraries in the tree and in the SDK's layout whose SONAME differs only in the version."""
         if soname not in self._other_versions:
             self._other_versions[soname] = other_versions(soname, self.tree.libraries)
         return self._other_versions[soname]
 
     def toolkit_of(self, owner: Distribution, option: ToolkitOption = "auto", *, keeps: bool = False) -> Toolkit:
-        """Return the toolkit that provides the ROCm libraries of a wheel. For ``keeps``, see `Toolkit`.
+        """Return the toolkit that provides a wheel's ROCm libraries. For ``keeps``, see `Toolkit`.
 
-        With ``auto``, the default of a repair, `judge_toolkit` decides.
+        With ``auto``, which is the default for repairs, `judge_toolkit` decides.
         """
         if option != "auto":
             return Toolkit(option == "sdk", is_told=True, keeps=keeps)
@@ -180,7 +181,7 @@ class Subject:
 
     @cached_property
     def undeclared_uses(self) -> tuple[UndeclaredUse, ...]:
-        """For each distribution, the first use of every other distribution that it doesn't require, even indirectly."""
+        """The first use of another distribution that isn't a direct or indirect requirement, for each pair."""
         found = dict[tuple[str, str], UndeclaredUse]()
         for process in self.processes:
             owner = self.tree.owners.get(process.file.distribution)
@@ -198,16 +199,16 @@ class Subject:
 
     @cached_property
     def sdk_folders(self) -> frozenset[str]:
-        """The folders of the SDK's packages, whether the packages are given or not."""
+        """The folders of all SDK packages, including packages that aren't given."""
         return sdk_library_folders(self.tree)
 
     def has_folder(self, folder: str) -> bool:
-        """Return whether a folder relative to site-packages exists, or a symlink to a folder."""
+        """Return whether a folder, or a symbolic link to a folder, exists at a path relative to site-packages."""
         return folder in self.folders or self.disk.is_folder(f"{SITE}/{folder}")
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        """One process for each audited file that the loader loads, with the libraries that it opens by name.
+        """A process for each audited file that the loader can load, including libraries that the file opens by name.
 
         Files in wheels for musl have no process, because musl has a different loader.
         """
@@ -226,7 +227,7 @@ class Subject:
 
     @cached_property
     def inherited(self) -> frozenset[tuple[str, str]]:
-        """The file and name of each library that a file finds only through the RPATH of a file that loads it."""
+        """Pairs of a file's path and a library's name: the file finds the library only through its loader's RPATH."""
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(
             (file.path, search.name)
@@ -240,11 +241,11 @@ class Subject:
 
     @cached_property
     def loaded_before(self) -> frozenset[tuple[str, str]]:
-        """The file and name of each library that is always in memory before the library that needs it.
+        """Pairs of a file's path and a library's name: the library is always in memory before the file needs it.
 
         An audited library doesn't find such a dependency itself. The loader opens all direct dependencies of a file
         before the dependencies of its libraries. This applies to libraries that a package's own extension modules load.
-        The SDK's libraries are for other packages, too.
+        The SDK's libraries are excluded because they are also for other packages.
         """
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         met, unmet = set[tuple[str, str]](), set[tuple[str, str]]()
@@ -267,7 +268,7 @@ class Subject:
         return self.tree.by_path.get(place_of(library))
 
     def provider_of(self, library: Library) -> str:
-        """Return the name of the distribution that a loaded library belongs to; empty for system libraries."""
+        """Return the name of a loaded library's distribution, or an empty string for system libraries."""
         path = place_of(library)
         if path in self.assumed and path not in self.tree.by_path:
             return self.assumed[path].distribution
@@ -275,14 +276,14 @@ class Subject:
         return self.provider_of_file(file) if file else ""
 
     def provider_of_file(self, file: InstalledFile) -> str:
-        """Return the name of the distribution that a file belongs to; empty if it belongs to no distribution."""
+        """Return the name of a file's distribution, or an empty string if there is no distribution."""
         owner = self.tree.owners.get(file.distribution)
         return owner.name if owner else ""
 
     def load_together(self, first: InstalledFile, second: InstalledFile) -> bool:
-        """Return whether one process can use both packages, because a given package requires both.
+        """Return whether a process can use both packages, because a given package requires both.
 
-        A package counts as requiring itself. A file that no package owns may be loaded with any file.
+        A package counts as requiring itself. Any file may be loaded together with a file that no package owns.
         """
         one, other = (self.tree.owners.get(file.distribution) for file in (first, second))
         if one is None or other is None or one is other:
@@ -292,7 +293,7 @@ class Subject:
 
     @cached_property
     def required(self) -> dict[str, frozenset[str]]:
-        """Maps each distribution to the names of all its direct and indirect requirements, given or not."""
+        """The names of each distribution's direct and indirect requirements, whether they are given or not."""
         return {owner.name: required_distributions(self.tree, owner) for owner in self.tree.distributions}
 
 

@@ -1,4 +1,4 @@
-"""Finds the libraries that audited files don't find, and the packages that have them."""
+"""Finds the libraries that audited files can't find, and the packages that contain these libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class UnresolvedLibrary(msgspec.Struct, frozen=True):
-    """A library that a file doesn't find. The file is an audited file, or a file of a context package that it loads."""
+    """A library that a file doesn't find.
+
+    The file is audited, or belongs to a context package that an audited file loads.
+    """
 
     file: InstalledFile
     name: str
@@ -34,24 +37,24 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
     user: InstalledFile
     """The audited file that is loaded."""
     stop: LoaderStop | None = None
-    """The file at which the loader stops."""
+    """The file at which the loader stops its search."""
 
     @property
     def words(self) -> str:
-        """The file that needs the library: the beginning of a finding's text."""
+        """The beginning of a finding's text, which names the file that needs the library."""
         through = "" if self.file is self.user else f"loads {self.file.path}, which "
         return f"{through}needs {self.name}"
 
     @property
     def facts(self) -> tuple[str, str]:
-        """The facts that distinguish this library from others that the user lacks: its name, and its user's path."""
+        """The facts that identify this library: its name, and the user's path."""
         return self.name, self.file.path
 
 
 def find_unresolved(subject: Subject, rule: str) -> Iterator[UnresolvedLibrary]:
-    """Yield the libraries that files don't find, except in files where ``rule`` is ignored.
+    """Yield the libraries that files don't find, except for files that ignore ``rule``.
 
-    A library that a context package doesn't find is yielded only for the first file that loads the package.
+    If a context package doesn't find a library, only the first audited file that loads the package yields it.
     """
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:
@@ -68,7 +71,7 @@ def find_unresolved(subject: Subject, rule: str) -> Iterator[UnresolvedLibrary]:
 
 
 def folders_with(subject: Subject, name: str) -> list[str]:
-    """Return the folders of the packages that have a library, including an assumed SDK."""
+    """Return the folders in the packages, including an assumed SDK, that contain a library."""
     files = subject.tree.libraries.get(name, ())
     places = searched_folders((file.folder for file in files), subject.settings.cpu_level)
     return [*places] or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
@@ -77,7 +80,7 @@ def folders_with(subject: Subject, name: str) -> list[str]:
 def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
     """Return whether the machine's driver must provide a library, because the package and its requirements don't.
 
-    Some other package may have a driver loader, as ROCm has one for OpenCL. That doesn't help users without ROCm.
+    Another package may have a loader for the driver, like ROCm's OpenCL loader. That doesn't help users without ROCm.
     """
     owner = subject.tree.owners.get(library.file.distribution)
     names = {owner.name, *subject.required.get(owner.name, ())} if owner else set()
@@ -87,7 +90,7 @@ def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
 
 
 def host_hint(file: InstalledFile) -> str:
-    """Return a note in parentheses on the host folders where the file may still find a library; empty if none."""
+    """Return a note about folders on the host where the file may still find a library, or an empty string."""
     hosts = [entry for entry in split_run_path(file.run_path) if not is_origin_relative(entry)]
     folders = first_of(hosts, more=" or {} more folders")
     return f" (the file finds the library only on hosts that have it in {folders})" if hosts else ""
@@ -97,12 +100,12 @@ _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 
 
 class AbsentRequirement(msgspec.Struct, frozen=True):
-    """A required package that isn't given, or several candidates, and the libraries that are missing with it."""
+    """A required package that isn't given, or several candidates, and the missing libraries."""
 
     user: Distribution
     """The audited distribution that contains the loaded file."""
     owner: Distribution
-    """The distribution that requires the package: the user itself, or a context package whose files it loads."""
+    """The distribution that requires the package: the user itself, or a context package whose files the user loads."""
     packages: tuple[str, ...]
     libraries: tuple[UnresolvedLibrary, ...]
 
@@ -117,7 +120,7 @@ class WhereElse(msgspec.Struct, frozen=True):
 def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
     """Return the required packages that may have a missing library, or `None` if all packages are given.
 
-    The result leaves out packages of the SDK, because their libraries are known.
+    The result excludes SDK packages, because their libraries are known.
     """
     owner = subject.tree.owners.get(file.distribution)
     names = sorted(packages_elsewhere(subject.tree, owner)) if owner and not subject.is_closed else []
@@ -125,19 +128,21 @@ def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
         return None
     was, it = ("was", "it") if len(names) == 1 else ("were", "them")
     required = f"which {owner.name} requires and which {was} not given"
-    found = f"which no given package has; it may be in {first_of(names)}, {required}"
+    found = f"which no given package contains; it may be in {first_of(names)}, {required}"
     more = f": {', '.join(names)}" if len(names) > 1 else ""
-    return WhereElse(found, f"Give {it} with --with, or use --with-requirements{more}.")
+    return WhereElse(found, f"Add {it} with --with, or use --with-requirements{more}.")
 
 
 def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> list[AbsentRequirement]:
     """Return the required packages that probably contain the missing libraries.
 
     A library belongs to a package if its user's run path leads into the package's folder. For example,
-    ``nvidia/cublas/lib`` belongs to ``nvidia-cublas-cu12``. If several packages match, the package whose name begins
-    the library's name wins; otherwise all of them count. A library also belongs to a package if its name begins with a
-    word of the package's name, as with ``libtorch_cpu.so`` and ``torch``. Some packages are known to have a library,
-    for example ``torch`` and ``libc10.so``.
+    ``nvidia/cublas/lib`` belongs to ``nvidia-cublas-cu12``. If several packages match, the package whose name is the
+    start of the library's name wins. If there is no such package, all of them count.
+
+    A library also belongs to a package if its name begins with a word in the package's name, as with
+    ``libtorch_cpu.so`` and ``torch``. Some packages are known to contain a library: for example, ``torch`` contains
+    ``libc10.so``.
     """
     elsewhere: dict[str, frozenset[str]] = {}
     found: dict[tuple[str, str, tuple[str, ...]], list[UnresolvedLibrary]] = defaultdict(list)
@@ -158,10 +163,10 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
 
 
 def absent_sibling(subject: Subject, library: UnresolvedLibrary) -> str:
-    """Return the SDK package that has any version of a library and is required but not given; empty if none.
+    """Return the SDK package with any version of a library that is required but not given, or an empty string.
 
-    The packages of an SDK are built together. The package therefore has the required version, whatever the known layout
-    says.
+    The packages of an SDK are built together. Therefore, the package has the required version, regardless of the known
+    layout.
     """
     owner = subject.tree.owners.get(library.file.distribution)
     if owner is None or not is_sdk_package(owner.name):
@@ -182,13 +187,13 @@ def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple
 
 
 def _folders(file: InstalledFile) -> list[str]:
-    """Return the folders in site-packages that a file's run path leads to, relative to site-packages."""
+    """Return the folders in site-packages to which a file's run path leads, relative to site-packages."""
     found = (resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path))
     return [folder for folder in found if folder and not folder.startswith("..")]
 
 
 def _package_in(folder: str, required: Collection[str]) -> str:
-    """Return the required package whose name matches the most of a folder's path; empty if there is no match."""
+    """Return the required package whose name best matches a folder's path, or an empty string if there is no match."""
     parts = folder.split("/")
     for count in range(len(parts), 0, -1):
         begin = canonicalize_name("-".join(parts[:count]))
@@ -199,7 +204,7 @@ def _package_in(folder: str, required: Collection[str]) -> str:
 
 
 def _is_alike(library: str, package: str) -> bool:
-    """Return whether a library's name begins with a word of a package's name that has more than three letters."""
+    """Return whether a library's name begins with a word in a package's name that has more than three letters."""
     match = _LIBRARY.match(library.lower())
     words = [word for word in package.split("-") if len(word) > 3]
     return match is not None and any(match[1].startswith(word) for word in words)

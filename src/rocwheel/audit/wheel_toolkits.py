@@ -1,7 +1,7 @@
-"""Decides which toolkit provides the ROCm libraries of a wheel: the SDK's packages, or the machine's toolkit.
+"""Determines which toolkit provides a wheel's ROCm libraries: the SDK's packages, or the machine's toolkit.
 
-Repairs use this decision, and so do audits that name a repair as the remedy. Unless the user chooses, the needed
-libraries of the wheel decide.
+Repairs use this result, and so do audits that recommend a repair. Unless the user chooses a toolkit, the wheel's needed
+libraries determine it.
 """
 
 from __future__ import annotations
@@ -37,51 +37,51 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, Tree
 
 ToolkitOption = Literal["auto", "sdk", "system"]
-"""The user's choice. With ``auto``, the needed libraries of the wheel decide."""
+"""The user's choice. With ``auto``, the wheel's needed libraries determine the toolkit."""
 
 
 class OpenedNames(enum.Enum):
-    """What the audit knows about the libraries that a file opens by name."""
+    """The audit's knowledge about the libraries that a file opens by name."""
 
     NOTHING = "nothing"
     """The file opens no libraries."""
     FOUND = "found"
-    """The file's strings name all libraries, and each is in a package or on every system."""
+    """The file's strings name all libraries, and each library is in a package or on every system."""
     NAMED = "named"
     """The file's strings name some libraries.
 
-    Other names are composed at run time, or no given package has the libraries.
+    The other names are composed at run time, or no given package contains the libraries.
     """
     ANYTHING = "anything"
-    """The file's strings name no libraries, so the names come from elsewhere."""
+    """The file's strings name no libraries, so the names come from another file."""
 
 
 class Toolkit(msgspec.Struct, frozen=True):
-    """The source of a wheel's toolkit."""
+    """The source of a wheel's ROCm libraries."""
 
     is_sdk: bool
     """Whether run paths may lead to the SDK's packages."""
     is_told: bool = False
     """Whether the user chose the toolkit."""
     reason: str = ""
-    """Why a wheel's toolkit is not the SDK: the libraries that led to this decision."""
+    """If the toolkit isn't the SDK, the reason: the libraries that led to this result."""
 
     is_newer: bool = False
-    """Whether the reason is a newer ROCm than the known layout, without the SDK's packages to look into."""
+    """Whether the reason is a ROCm that is newer than the known layout, and the SDK's packages aren't given."""
     keeps: bool = False
-    """Whether run paths keep every folder that may have libraries, because the user chose that."""
+    """Whether the user chose to keep all run path entries for folders that may have libraries."""
 
     @property
     def trusts_layout(self) -> bool:
-        """Whether the SDK's packages, which the wheel will require, contain the libraries in the SDK's layout."""
+        """Whether the repaired wheel can rely on the SDK's layout, because it will require the SDK's packages."""
         return self.is_sdk and not self.keeps
 
     def gives_up(self, folder: str, opens: OpenedNames) -> bool:
-        """Return whether a repair drops a folder that may have libraries that a file opens by name.
+        """Return whether a repair removes a folder in which a file may open libraries by name.
 
         The file finds all its dependencies without that folder. The folder is absolute or relative to site-packages.
         The SDK's packages replace the folders of ROCm if the file's strings name the libraries. If the user chose the
-        SDK, they replace the folders of every toolkit.
+        SDK, the packages replace the folders of every toolkit.
         """
         if not self.trusts_layout or opens is OpenedNames.FOUND:
             return self.trusts_layout
@@ -90,12 +90,12 @@ class Toolkit(msgspec.Struct, frozen=True):
 
     @property
     def is_systems(self) -> bool:
-        """Whether the wheel uses the machine's toolkits, because the user chose that or because of its libraries."""
+        """Whether the wheel uses the machine's toolkits, because of the user's choice or the wheel's libraries."""
         return not self.is_sdk and (self.is_told or bool(self.reason))
 
     @property
     def repair_command(self) -> str:
-        """The command that repairs the wheel to use the SDK's packages, and the reason for an option."""
+        """The command that repairs the wheel to use the SDK's packages, with the reason for its option."""
         if self.is_sdk:
             return "'rocwheel repair'"
         why = f"is for {self.reason}" if self.reason else "needs no other ROCm library"
@@ -106,16 +106,16 @@ class Toolkit(msgspec.Struct, frozen=True):
 def judge_toolkit(
     tree: Tree, owner: Distribution, settings: AuditSettings, used_by: Callable[[Distribution], Collection[str]]
 ) -> Toolkit:
-    """Return the toolkit of a wheel in an environment.
+    """Return a wheel's toolkit in an environment.
 
     The toolkit is the SDK if the wheel needs ROCm libraries, and the SDK has each of them under the exact SONAME. In
-    addition, the wheel must need no CUDA library, require the SDK already, or load libraries of given SDK packages. A
+    addition, the wheel must need no CUDA library, already require the SDK, or load libraries from given SDK packages. A
     repair makes the wheel require those packages, so the repaired wheel gets the same result.
 
     Other wheels use the system's toolkit: wheels for several toolkits, for another ROCm version, or for parts of ROCm
     that the SDK lacks. No process mixes two toolkits.
 
-    ``used_by`` returns the names of the packages that a wheel loads libraries from and doesn't require.
+    ``used_by`` returns the names of packages from which a wheel loads libraries without requiring the packages.
     """
     needed = _needed_from_others(tree, owner, settings)
     known = _sdk_libraries(tree)
@@ -123,26 +123,26 @@ def judge_toolkit(
         shown = first_of([f"{name} (the SDK has {', '.join(found)})" for name, found in others.items()])
         is_newer = any(is_newer_than_layout(name) and not known & {*found} for name, found in others.items())
         which = "a newer ROCm than rocwheel's list of SDK libraries" if is_newer else "another version of ROCm"
-        return Toolkit(is_sdk=False, reason=f"{which}, because of {shown}", is_newer=is_newer)
+        return Toolkit(is_sdk=False, reason=f"{which} because of {shown}", is_newer=is_newer)
     cuda = [name for name in needed if is_cuda_library(name)]
     if cuda and not _uses_sdk(tree, owner, used_by):
-        return Toolkit(is_sdk=False, reason=f"CUDA, because of {first_of(cuda)}")
+        return Toolkit(is_sdk=False, reason=f"CUDA because of {first_of(cuda)}")
     beside = [name for name in needed if is_beside_sdk(name) and name not in tree.libraries]
     if beside and not _uses_sdk(tree, owner, used_by):
-        return Toolkit(is_sdk=False, reason=f"a system's ROCm, because of {first_of(beside)}, which no SDK has")
+        return Toolkit(is_sdk=False, reason=f"a system's ROCm because of {first_of(beside)}, which no SDK contains")
     is_rocm = any((name in known or find_sdk_library(name)) and not is_shared_by_toolkits(name) for name in needed)
     return Toolkit(is_rocm or _uses_sdk(tree, owner, used_by))
 
 
 def sdk_library_folders(tree: Tree) -> frozenset[str]:
-    """Return the folders of the SDK's packages. A repair adds none of them to wheels for another toolkit."""
+    """Return the folders of the SDK's packages. A repair doesn't add them to wheels for another toolkit."""
     given = {other.source for other in tree.distributions if is_sdk_package(other.name)}
     at_hand = {file.folder for file in tree.files if file.distribution in given}
     return frozenset(at_hand | {folder.folder for folder in sdk_folders()})
 
 
 def _needed_from_others(tree: Tree, owner: Distribution, settings: AuditSettings) -> list[str]:
-    """Return the libraries that a wheel's files need or open by name and that the wheel lacks, each once."""
+    """Return the distinct libraries that a wheel's files need or open by name, and that the wheel lacks."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.elf]
     own = {file.name for file in files}
     names = (name for file in files if file.elf for name in (*file.elf.wanted, *settings.opened_by(file.path)))
@@ -156,9 +156,9 @@ def _sdk_libraries(tree: Tree) -> frozenset[str]:
 
 
 def _other_versions(tree: Tree, name: str, known: Collection[str]) -> list[str]:
-    """Return the SDK's other versions of a ROCm library that neither the given packages nor the SDK has.
+    """Return the SDK's other versions of a ROCm library that neither the given packages nor the SDK contains.
 
-    The SDK also contains libraries of other projects. Their versions follow those projects and don't show the ROCm
+    The SDK also contains libraries from other projects. Their versions follow those projects and don't show the ROCm
     release.
     """
     if name in tree.libraries or not is_versioned_by_rocm(name):
@@ -177,7 +177,7 @@ def _is_assumed(soname: str, given: Iterable[str]) -> bool:
 
 
 def _uses_sdk(tree: Tree, owner: Distribution, used_by: Callable[[Distribution], Collection[str]]) -> bool:
-    """Return whether a wheel requires the SDK, or loads a library of a given SDK package."""
+    """Return whether a wheel requires the SDK, or loads a library from a given SDK package."""
     required = required_distributions(tree, owner)
     if sdk_selector().distribution in required or any(map(is_sdk_package, required)):
         return True

@@ -84,7 +84,7 @@ def check_other(output: Path, given: Path | None, what: str) -> None:
     except (OSError, RuntimeError):  # a loop of links, which can't be read
         return
     if is_given:
-        raise InputError(output, f"is {what}", expected="another file to write to")
+        raise InputError(output, f"is {what}", expected="another output file")
 
 
 _WRITEBACK_STEP = 16 << 20

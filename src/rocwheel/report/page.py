@@ -411,7 +411,7 @@ def check_output(output: Path, paths: Sequence[Path]) -> None:
     is_own_link = output.is_symlink() and any(_is_in(own, folder) for folder in folders)
     is_inside = any(_is_in(place, folder) for place in (real, own) for folder in folders)
     if is_own_link or (is_inside and os.path.lexists(output) and not _is_report(output)):
-        raise InputError(output, "is one of the inputs of the report", expected="another file to write to")
+        raise InputError(output, "is one of the inputs of the report", expected="another output file")
 
 
 def _is_in(path: str, folder: str) -> bool:

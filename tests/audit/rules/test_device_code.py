@@ -258,7 +258,7 @@ def test_device_code_is_compared_with_that_of_the_sdk_at_hand() -> None:
     sdk = library("_rocm_sdk_core/lib/libx.so", device=code(("gfx906",), compilers=((AMD_23,),)))
     own = library("demo/a.so", device=code(("gfx906",), compilers=((AMD_22,),)))
     (finding,) = find(tree((USES_CORE, [own]), (CORE, [sdk])), select=("device-compilers",))
-    assert finding.found == f"contains device code from {AMD_22} in demo/a.so; the SDK's is from {AMD_23}"
+    assert finding.found == f"contains device code from {AMD_22} in demo/a.so; the SDK's device code is from {AMD_23}"
     same = msgspec.structs.replace(own, device=sdk.device)
     assert find(tree((USES_CORE, [same]), (CORE, [sdk])), select=("device-compilers",)) == []
 

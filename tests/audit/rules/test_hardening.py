@@ -22,19 +22,19 @@ BREACHES = {
     "segment-alignment": Breach(
         one(library("demo/a.so", segments=MISALIGNED), owner=package(tag="py3-none-linux_x86_64")),
         "demo/a.so",
-        "has a segment at 0x701000 in the file and 0xa00000 in memory that asks for an alignment of 0x200000: glibc "
-        "before 2.35 refuses it",
+        "has a segment at 0x701000 in the file and 0xa00000 in memory that requests an alignment of 0x200000: "
+        "glibc before 2.35 rejects the file",
         {"select": ("segment-alignment",)},
     ),
     "executable-stack": Breach(
         one(library("demo/a.so", executable_stack=True)),
         "demo/a.so",
-        "asks for an executable stack: newer systems refuse to dlopen it",
+        "requests an executable stack: newer systems refuse to dlopen the file",
     ),
     "text-relocations": Breach(
         one(library("demo/a.so", text_relocations=True)),
         "demo/a.so",
-        "has text relocations: its code is changed when it is loaded",
+        "has text relocations: the loader changes its code",
     ),
     "writable-code": Breach(
         one(library("demo/a.so", writable_code=True)),
@@ -75,8 +75,8 @@ def aligned(alignment: int, *, machine: int = 62, tag: str = "linux_x86_64") -> 
 @pytest.mark.parametrize(("machine", "name"), [(183, "aarch64"), (21, "ppc64le")])
 def test_a_library_is_aligned_for_the_largest_pages_of_its_machine(machine: int, name: str) -> None:
     found = (
-        "is aligned for pages of 4096 bytes: kernels with pages of 64 KiB refuse it "
-        "(ELF load command alignment not page-aligned)"
+        "is aligned for 4096-byte pages: kernels with 64 KiB pages reject the file (ELF load command alignment not "
+        "page-aligned)"
     )
     assert aligned(0x1000, machine=machine, tag=f"manylinux_2_28_{name}") == [("warning", found)]
     assert aligned(0x10000, machine=machine, tag=f"manylinux_2_28_{name}") == []
@@ -89,8 +89,8 @@ def test_a_library_is_aligned_for_the_largest_pages_of_its_machine(machine: int,
     [(62, 1 << 45, False), (62, 1 << 46, True), (62, 3 << 46, False), (183, 1 << 46, False), (183, 1 << 47, True)],
 )
 def test_no_process_has_room_for_a_huge_alignment(machine: int, alignment: int, is_found: bool) -> None:
-    found = f"asks for an alignment of 2**{alignment.bit_length() - 1} bytes: glibc 2.35 and later fail to map it, "
-    found += "because no process has room for that"
+    found = f"requests an alignment of 2**{alignment.bit_length() - 1} bytes: glibc 2.35 and later can't map the file, "
+    found += "because no process has enough address space"
     assert aligned(alignment, machine=machine, tag="manylinux_2_35_x86_64") == ([("error", found)] if is_found else [])
 
 

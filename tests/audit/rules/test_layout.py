@@ -29,7 +29,7 @@ BREACHES = {
     "duplicate-library": Breach(
         one(library("demo/libx.so", soname="libx.so.1"), library("demo/libx.so.1")),
         "demo/libx.so",
-        "has the same SONAME as another file of its package: libx.so.1",
+        "has the same SONAME as another file in its package: libx.so.1",
     ),
     "soname-clash": Breach(
         one(
@@ -49,7 +49,8 @@ BREACHES = {
     "path-outside": Breach(
         one(data("../evil.so")),
         "../evil.so",
-        "has a path that leads out of the wheel: installers refuse it, or write it outside the environment",
+        "has a path that leads out of the wheel: installers reject the wheel, or write the file outside the "
+        "environment",
     ),
 }
 
@@ -71,7 +72,7 @@ def _users_of_one_name(requires: tuple[str, ...], soname: str = "libx.so.1") -> 
     ("requires", "severity", "end"),
     [
         pytest.param(("two",), Severity.WARNING, "", id="used together"),
-        pytest.param((), Severity.NOTE, "; no given package requires the packages of both", id="strangers"),
+        pytest.param((), Severity.NOTE, "; no given package requires both of these packages", id="strangers"),
     ],
 )
 def test_a_soname_that_packages_share_weighs_more_where_they_are_used_together(
@@ -159,7 +160,7 @@ def test_copies_in_a_prefix_are_reported_where_links_belong() -> None:
     )
     found = [(finding.rule, finding.path, finding.found) for finding in find(Tree((), files, is_prefix=True))]
     assert found == [
-        ("duplicate-library", "lib/libx.so", "has the same SONAME as another file of its package: libx.so.1"),
+        ("duplicate-library", "lib/libx.so", "has the same SONAME as another file in its package: libx.so.1"),
     ]
 
 

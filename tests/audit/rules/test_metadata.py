@@ -95,11 +95,11 @@ def test_a_prerelease_that_is_given_may_satisfy(version: str, is_met: bool) -> N
 @pytest.mark.parametrize(
     ("requirement", "found"),
     [
-        ("rocm-sdk-core[zz, Fast_Math]", "rocm-sdk-core 1.0 has no extra zz: installers ignore it"),
+        ("rocm-sdk-core[zz, Fast_Math]", "rocm-sdk-core 1.0 has no extra zz: installers ignore the extras"),
         ("rocm-sdk-core[fast-math]", ""),
         ('rocm-sdk-core>=2; extra == "gpu"', "version 1.0 is given"),
         ('rocm-sdk-core>=2; extra == "other"', ""),
-        ('rocm-sdk-core[zz]; extra == "gpu"', "rocm-sdk-core 1.0 has no extra zz: installers ignore it"),
+        ('rocm-sdk-core[zz]; extra == "gpu"', "rocm-sdk-core 1.0 has no extra zz: installers ignore the extras"),
     ],
 )
 def test_extras_count_as_far_as_packages_have_them(requirement: str, found: str) -> None:
@@ -309,12 +309,12 @@ def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
     [
         ("2.4", "LICENSE", "licenses/LICENSE", ""),
         ("2.4", "a/LICENSE", "licenses/a/LICENSE", ""),
-        ("2.4", "LICENSE", "LICENSE", "names the license file LICENSE, which is not in .dist-info/licenses"),
+        ("2.4", "LICENSE", "LICENSE", "names the license file LICENSE, which isn't in .dist-info/licenses"),
         (
             "2.4",
             "a/LICENSE",
             "licenses/LICENSE",
-            "names the license file a/LICENSE, which is not in .dist-info/licenses",
+            "names the license file a/LICENSE, which isn't in .dist-info/licenses",
         ),
         ("2.4", "LICENSE", "NOTICE", "names the license file LICENSE, but doesn't contain it"),
         ("2.1", "LICENSE", "LICENSE", ""),

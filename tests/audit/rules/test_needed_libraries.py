@@ -13,8 +13,10 @@ from tests.support.breaches import CORE, TO_CORE, USES_CORE, Breach, brief, chec
 from tests.support.trees import data, find, library, package, program, tree
 
 SHIP = "Ship the library, require the package that provides it, or build against the required SDK version."
-OUT_OF_REACH = "but its run path doesn't lead there: only LD_LIBRARY_PATH or an earlier load would help"
-ABSENT = "but no package, SDK library or allowed system library provides it"
+OUT_OF_REACH = (
+    "but its run path doesn't lead there: the library loads only with LD_LIBRARY_PATH, or if it is already in memory"
+)
+ABSENT = "but neither the packages, the SDK, nor the allowed system libraries include it"
 
 F = SymbolReference("f")
 
@@ -22,13 +24,13 @@ BREACHES = {
     "unresolved-library": Breach(
         with_core(library("demo/a.so", "libfoo.so.1")),
         "demo/a.so",
-        "needs libfoo.so.1, but no package, SDK library or allowed system library provides it",
+        "needs libfoo.so.1, but neither the packages, the SDK, nor the allowed system libraries include it",
     ),
     "unreachable-library": Breach(
         with_core(library("demo/a.so", "libamdhip64.so.7", runpath="$ORIGIN")),
         "demo/a.so",
-        "needs libamdhip64.so.7, which is in _rocm_sdk_core/lib, but its run path doesn't lead there: "
-        "only LD_LIBRARY_PATH or an earlier load would help",
+        "needs libamdhip64.so.7, which is in _rocm_sdk_core/lib, but its run path doesn't lead there: the library "
+        "loads only with LD_LIBRARY_PATH, or if it is already in memory",
     ),
     "inherited-run-path": Breach(
         one(
@@ -80,8 +82,8 @@ def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
 
 
 NEWER = (
-    "needs libamd_smi.so.99, from a newer ROCm than rocwheel's list of SDK libraries (ROCm 7 and 10): "
-    "give its rocm-sdk-core with --with"
+    "needs libamd_smi.so.99, from a newer ROCm than rocwheel's list of SDK libraries (ROCm 7 and 10): add its "
+    "rocm-sdk-core with --with"
 )
 
 
@@ -135,13 +137,13 @@ def test_in_a_closed_set_an_sdk_that_is_not_given_is_not_there() -> None:
 def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() -> None:
     (_, finding) = sorted(find(one(library("demo/a.so", "libfoo.so.1", runpath="/opt/rocm/lib"))), key=lambda f: f.rule)
     assert finding.found.endswith(
-        " provides it (the file finds the library only on hosts that have it in /opt/rocm/lib)"
+        " include it (the file finds the library only on hosts that have it in /opt/rocm/lib)"
     )
 
 
 def test_another_version_that_the_sdk_has_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", "libamdhip64.so.6")))
-    assert finding.found.endswith(" provides it; the packages and the SDK have other versions: libamdhip64.so.7")
+    assert finding.found.endswith(" include it; the packages and the SDK have other versions: libamdhip64.so.7")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,8 @@ def test_a_library_that_nothing_has_is_an_error_once_all_requirements_are_known(
     (finding,) = find(audited)
     assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-library", Severity.ERROR, SHIP)
     assert finding.found == (
-        "needs libshiboken6.abi3.so.6.10, but no package, SDK library or allowed system library provides it"
+        "needs libshiboken6.abi3.so.6.10, but neither the packages, the SDK, nor the allowed system libraries "
+        "include it"
     )
 
 
@@ -163,12 +166,12 @@ def test_a_library_that_nothing_has_is_an_error_once_all_requirements_are_known(
         (
             ("zlib-x", "numpy==2.0"),
             "numpy, zlib-x, which demo requires and which were not given",
-            "Give them with --with, or use --with-requirements: numpy, zlib-x.",
+            "Add them with --with, or use --with-requirements: numpy, zlib-x.",
         ),
         (
             ("numpy",),
             "numpy, which demo requires and which was not given",
-            "Give it with --with, or use --with-requirements.",
+            "Add it with --with, or use --with-requirements.",
         ),
     ],
     ids=["two", "one"],
@@ -179,11 +182,11 @@ def test_a_library_may_be_in_a_requirement_that_is_not_given(
     owner = package(requires=requires)
     (finding,) = find(one(library("demo/a.so", "libodd.so.1"), owner=owner))
     assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-library", Severity.WARNING, remedy)
-    assert finding.found == f"needs libodd.so.1, which no given package has; it may be in {where}"
+    assert finding.found == f"needs libodd.so.1, which no given package contains; it may be in {where}"
     opener = one(library("demo/a.so"), owner=owner)
     (finding,) = find(opener, dlopen={"*": ("libodd.so.1",)})
     assert (finding.rule, finding.severity, finding.remedy) == ("unresolved-dlopen", Severity.WARNING, remedy)
-    assert finding.found == f"opens libodd.so.1 at run time, which no given package has; it may be in {where}"
+    assert finding.found == f"opens libodd.so.1 at run time, which no given package contains; it may be in {where}"
 
 
 def test_in_a_closed_set_of_packages_no_requirement_may_have_what_is_missing() -> None:
@@ -197,7 +200,7 @@ def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
     (finding,) = find(one(*files))
     assert (finding.rule, finding.found) == (
         "unresolved-library",
-        "needs libb.so, but only newer CPUs find it, in demo/glibc-hwcaps/x86-64-v3",
+        "needs libb.so, but only newer CPUs find the library, in demo/glibc-hwcaps/x86-64-v3",
     )
     assert find(one(*files), cpu_level="x86-64-v3") == []
 
@@ -205,7 +208,7 @@ def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
 @pytest.mark.parametrize("name", ["/home/me/build/libb.so", "build/libb.so", "./libb.so"])
 def test_a_needed_path_is_found_on_the_builders_machine_alone(name: str) -> None:
     (finding,) = find(one(library("demo/a.so", name, runpath="$ORIGIN"), library("demo/libb.so")))
-    assert finding.found.startswith(f"needs {name}, but no package, SDK library or allowed system")
+    assert finding.found.startswith(f"needs {name}, but neither the packages, the SDK, nor the allowed")
 
 
 def test_code_objects_and_object_files_are_not_loaded() -> None:
@@ -231,7 +234,7 @@ def test_a_library_of_a_driver_is_neither_missing_nor_of_torch_nor_of_rocm(
     audited = one(library("demo/a.so", soname), owner=package(requires=requires))
     (finding,) = find(audited, closed=closed, ignore=("requirement-*",))
     assert (finding.rule, finding.severity) == ("unresolved-library", Severity.NOTE)
-    assert finding.found == f"needs {soname}, which comes with {words}"
+    assert finding.found == f"needs {soname}, which is part of {words}"
 
 
 def test_the_opencl_loader_in_rocms_packages_is_for_those_who_require_them() -> None:
@@ -289,7 +292,8 @@ def test_a_library_finds_what_all_modules_that_load_it_have_loaded_before() -> N
     (finding,) = find(one(first, b, c), select=("un*", "inherited-*"))
     assert (finding.rule, finding.path) == ("inherited-run-path", b.source)
     assert (
-        finding.found == "finds libc.so only because each extension module that loads it has already loaded the library"
+        finding.found
+        == "finds libc.so only because each extension module that loads this file has already loaded the library"
     )
     found = find(one(first, second, b, c), select=("un*", "inherited-*"))
     assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", b.source)]
@@ -349,7 +353,13 @@ def test_a_name_to_open_that_no_package_has_is_not_a_matter_of_run_paths() -> No
     names = {"demo/a.so": ("libthere.so", "libnowhere.so")}
     found = find(audited, dlopen=names, select=("unresolved-dlopen",))
     assert [(f.found, f.remedy.partition(" ")[0]) for f in found] == [
-        ("opens libnowhere.so at run time, but no package, SDK library or allowed system library provides it", "Ship"),
+        (
+            (
+                "opens libnowhere.so at run time, but neither the packages, the SDK, nor the allowed system "
+                "libraries include it"
+            ),
+            "Ship",
+        ),
         ("opens libthere.so at run time, but its run path doesn't lead there", "Link"),
     ]
 
@@ -391,7 +401,7 @@ def test_where_all_packages_are_given_torch_is_absent(name: str) -> None:
     (finding,) = find(one(library("demo/_C.so", name)), closed=True)
     assert (finding.rule, finding.found) == (
         "unresolved-library",
-        f"needs {name}, but no package, SDK library or allowed system library provides it",
+        f"needs {name}, but neither the packages, the SDK, nor the allowed system libraries include it",
     )
 
 
@@ -399,10 +409,10 @@ def test_where_all_packages_are_given_torch_is_absent(name: str) -> None:
     ("needed", "judged"),
     [
         (("libamdhip64.so.7",), ""),
-        (("libamdhip64.so.7", "libcudart.so.12"), "CUDA, because of libcudart.so.12"),
+        (("libamdhip64.so.7", "libcudart.so.12"), "CUDA because of libcudart.so.12"),
         (
             ("libamdhip64.so.7", "libhipblas.so.2"),
-            "another version of ROCm, because of libhipblas.so.2 (the SDK has libhipblas.so.3)",
+            "another version of ROCm because of libhipblas.so.2 (the SDK has libhipblas.so.3)",
         ),
     ],
 )
@@ -429,7 +439,7 @@ def test_the_remedy_for_opened_and_inherited_libraries_of_the_sdk_names_the_repa
     opened = {"demo/c.so": ("libhsa-runtime64.so.1",)}
     found = find(one(*files), select=("inherited-run-path", "unresolved-dlopen"), dlopen=opened)
     command = (
-        "'rocwheel repair --toolkit sdk' (the wheel is for CUDA, because of libcudart.so.12; without this option, a "
+        "'rocwheel repair --toolkit sdk' (the wheel is for CUDA because of libcudart.so.12; without this option, a "
         "repair uses the system's libraries)"
     )
     link = f"Link with the run path that 'rocwheel runpath for' prints, or run {command}."

@@ -77,6 +77,6 @@ def test_the_repair_that_requires_the_sdk_is_the_remedy_for_a_wheel_of_another_t
     audited = one(library("demo/a.so", "libamdhip64.so.7", "libcudart.so.12", runpath=TO_CORE))
     (finding,) = find(audited, select=("undeclared-requirement",))
     assert finding.remedy == (
-        "Add it to the dependencies, or run 'rocwheel repair --toolkit sdk' (the wheel is for CUDA, because of "
+        "Add the package to the dependencies, or run 'rocwheel repair --toolkit sdk' (the wheel is for CUDA because of "
         "libcudart.so.12; without this option, a repair uses the system's libraries)."
     )

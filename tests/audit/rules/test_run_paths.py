@@ -36,7 +36,7 @@ BREACHES = {
     "run-path-repeated": Breach(
         one(library("demo/a.so", runpath="$ORIGIN:$ORIGIN/../demo")),
         "demo/a.so",
-        "names '$ORIGIN/../demo' more than once",
+        "lists '$ORIGIN/../demo' more than once",
     ),
     "run-path-dead": Breach(
         one(library("demo/a.so", runpath="$ORIGIN/lib")),
@@ -46,7 +46,7 @@ BREACHES = {
     "run-path-wrong-depth": Breach(
         one(library("demo/gpu/a.so", runpath=TO_CORE)),
         "demo/gpu/a.so",
-        "is 2 folders deep, but these entries assume another depth: '$ORIGIN/../_rocm_sdk_core/lib'",
+        "is 2 folders deep, but these entries are for another depth: '$ORIGIN/../_rocm_sdk_core/lib'",
     ),
     "run-path-mixed": Breach(
         one(library("demo/a.so", runpath="$ORIGIN"), library("demo/b.so", rpath="$ORIGIN")),
@@ -57,20 +57,20 @@ BREACHES = {
         with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE), owner=package(requires=("rocm-sdk-core",))),
         "demo/a.so",
         (
-            "has an RPATH into _rocm_sdk_core/lib, which LD_LIBRARY_PATH can't override "
-            "and which the libraries there inherit"
+            "has an RPATH entry into _rocm_sdk_core/lib, which LD_LIBRARY_PATH can't override and which the "
+            "libraries in that folder inherit"
         ),
     ),
     "run-path-unexpected": Breach(
         one(library("demo/a.so", runpath="$ORIGIN")),
         "demo/a.so",
-        "has the run path '$ORIGIN', but '$ORIGIN/../_rocm_sdk_core/lib' is expected",
+        "has the run path '$ORIGIN', but the settings expect '$ORIGIN/../_rocm_sdk_core/lib'",
         {"expect_runpath": TO_CORE},
     ),
     "run-path-tag": Breach(
         one(library("demo/a.so", rpath="$ORIGIN")),
         "demo/a.so",
-        "has RPATH, but RUNPATH is expected",
+        "has RPATH, but the settings expect RUNPATH",
         {"expect_tag": "runpath"},
     ),
 }
@@ -184,7 +184,7 @@ def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:
 
 def test_an_entry_that_is_there_many_times_is_shown_once() -> None:
     findings = find(one(library("demo/a.so", runpath="$ORIGIN:::::")), select=("run-path-repeated",))
-    assert [finding.found for finding in findings] == ["names '' more than once"]
+    assert [finding.found for finding in findings] == ["lists '' more than once"]
 
 
 def test_an_rpath_into_a_package_of_the_same_release_is_right_though_that_is_not_given() -> None:
@@ -231,6 +231,6 @@ def test_a_folder_is_an_error_only_where_others_can_put_a_library_into_it(entry:
 def test_a_folder_that_all_can_write_to_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", runpath="/home/me/lib:/tmp/lib")), select=("run-path-build-folder",))
     assert finding.found == (
-        "searches '/home/me/lib', '/tmp/lib', a folder of the build machine; every user of a machine can put "
-        "a library into '/tmp/lib'"
+        "searches '/home/me/lib', '/tmp/lib', a folder of the build machine; every user of the machine can put a "
+        "library into '/tmp/lib'"
     )

@@ -124,4 +124,4 @@ def test_the_loader_refuses_a_library_that_lacks_the_version_though_it_has_the_s
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert (done.returncode, "version `V1' not found" in done.stderr) == (1, True)
     found = [f.found for f in audit(read_environments([root]), AuditSettings(select=("undefined-symbol",))).findings]
-    assert found == ["needs f@V1 from x.so, which doesn't have that version: the loader refuses it"]
+    assert found == ["needs f@V1 from x.so, which doesn't have that version: the loader rejects the file"]

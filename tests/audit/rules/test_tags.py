@@ -33,7 +33,7 @@ BREACHES = {
     "tag-too-old": Breach(
         one(library("demo/a.so", versions=("GLIBC_2.34",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "promises to run on glibc 2.17, but needs a newer one (demo/a.so: GLIBC_2.34)",
+        "promises to run on glibc 2.17, but needs a newer version (demo/a.so: GLIBC_2.34)",
     ),
     "tag-too-new": Breach(
         one(library("demo/a.so"), owner=package(tag="py3-none-manylinux_2_28_x86_64")),
@@ -48,7 +48,7 @@ BREACHES = {
     "tag-local": Breach(
         one(library("demo/a.so"), owner=package(tag="py3-none-linux_x86_64")),
         "demo-1.0-py3-none-linux_x86_64.whl",
-        "has the tag linux_x86_64: public indexes such as PyPI refuse it",
+        "has the tag linux_x86_64: public indexes such as PyPI reject the wheel",
     ),
     "elf-in-any-wheel": Breach(
         one(library("demo/a.so"), owner=package(tag="py3-none-any")),
@@ -63,7 +63,7 @@ BREACHES = {
     "wrong-machine": Breach(
         one(library("demo/a.so", machine=183)),
         "demo/a.so",
-        "is for aarch64, but demo-1.0-py3-none-manylinux_2_17_x86_64.whl is not tagged for it",
+        "is for aarch64, but demo-1.0-py3-none-manylinux_2_17_x86_64.whl has no tag for this machine",
     ),
     "wrong-python": Breach(
         one(library("demo/a.so", "libpython3.11.so.1.0")),
@@ -137,7 +137,7 @@ def test_the_next_tag_that_auditwheel_knows_is_not_too_new(asked: str, tag: str,
     ("platform", "found"),
     [
         ("win_amd64", "is for Linux, but demo-1.0-py3-none-win_amd64.whl is for win_amd64"),
-        ("musllinux_1_1_x86_64", "needs libc.so.6 of glibc, which systems with musl don't have"),
+        ("musllinux_1_1_x86_64", "needs libc.so.6 from glibc, which systems with musl don't have"),
     ],
 )
 def test_libraries_for_glibc_fit_no_other_systems(platform: str, found: str) -> None:
@@ -246,8 +246,8 @@ def test_symbols_of_the_stable_abi_are_as_old_as_the_tag() -> None:
     file = uses_python("PyObject_Vectorcall", "PyList_Append", "PyType_GetModuleByDef")
     (finding,) = find(one(file, owner=package(tag=f"cp310-abi3-{LINUX}")), select=("unstable-symbol",))
     assert finding.found == (
-        "uses PyObject_Vectorcall, PyType_GetModuleByDef of Python 3.13, "
-        "but demo-1.0-cp310-abi3-manylinux_2_17_x86_64.whl is for 3.10"
+        "uses PyObject_Vectorcall, PyType_GetModuleByDef from Python 3.13, but "
+        "demo-1.0-cp310-abi3-manylinux_2_17_x86_64.whl is for 3.10"
     )
     assert find(one(file, owner=package(tag=f"cp313-abi3-{LINUX}")), select=("unstable-symbol",)) == []
     assert find(one(file, owner=package(tag=f"cp310-cp310-{LINUX}")), select=("unstable-symbol",)) == []
@@ -256,7 +256,7 @@ def test_symbols_of_the_stable_abi_are_as_old_as_the_tag() -> None:
 def test_a_dll_of_an_abi3_wheel_uses_functions_as_old_as_its_tag() -> None:
     file = dll("demo/a.pyd", "python3.dll", functions=("PyObject_Vectorcall", "PyList_Append"))
     (finding,) = find(one(file, owner=package(tag="cp310-abi3-win_amd64")), select=("unstable-symbol",))
-    assert finding.found.startswith("uses PyObject_Vectorcall of Python 3.12, but ")
+    assert finding.found.startswith("uses PyObject_Vectorcall from Python 3.12, but ")
 
 
 def test_a_symbol_that_another_library_of_the_packages_defines_is_not_the_interpreters() -> None:

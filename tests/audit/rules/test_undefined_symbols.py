@@ -18,7 +18,8 @@ BREACHES = {
             library("demo/libc.so", defines=("g",)),
         ),
         "demo/a.so",
-        "has 1 undefined symbol that no loaded library defines: g; it works only if demo/libc.so, which defines it, "
+        "has 1 undefined symbol that no loaded library defines: g; the file works only if demo/libc.so, which "
+        "defines it, "
         "is loaded first with RTLD_GLOBAL",
     ),
     "version-of-unneeded": Breach(
@@ -117,8 +118,9 @@ def test_what_leaves_symbols_to_the_interpreter_and_nothing_loads_is_a_note() ->
     (finding,) = find(one(*files))
     assert finding.severity.value == "note"
     assert finding.found == (
-        "has 2 undefined symbols that no loaded library defines: PyLong_FromLong, _Py_NoneStruct; it works only in a "
-        "Python process, because the interpreter defines them; nothing in the given packages loads that file"
+        "has 2 undefined symbols that no loaded library defines: PyLong_FromLong, _Py_NoneStruct; the file works "
+        "only in a Python process, because the interpreter defines them; nothing in the given packages loads that "
+        "file"
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules of the audit, in one module for each subject. Each rule is one small function."""
+"""The audit's rules, in one module for each subject. Each rule is a small function."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ ALL_RULES = (
     *metadata.RULES,
     *windows.RULES,
 )
-"""Every rule, in the order of the list that users see."""
+"""All rules, in the order in which users see them."""

@@ -1,4 +1,4 @@
-"""Rules about symbols: libraries of one process that define the same symbols bind to each other's by accident."""
+"""Rules about symbol conflicts: calls may reach the wrong library if several libraries define the same symbols."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _CXX_RUNTIME = re.compile(
 )
 # Symbols that C++ compilers put into each file that uses a class or an inline function: class tables (vtables, type
 # names), and the static variables of functions with their guards. Template instances are in each file, too. All copies
-# are the same. They are weak unless LTO made them strong. If two files define further symbols, their functions and
-# other variables collide as well.
+# are the same. They are weak unless LTO made them strong. If two files share other symbols, their functions and
+# variables collide.
 _IN_EACH_USER = re.compile(rb"_Z(T[VTIS]|G[VR]|Z)")
 _CXX_LIBRARY = "libstdc++.so.6"
 # The start of a mangled name, and the parts that template arguments can follow: names and ABI tags with their length,
@@ -74,7 +74,7 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
 
 
 def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:
-    """Return whether a context package loads both files itself, so that the audited packages can't change that."""
+    """Return whether a context package loads both files itself, regardless of the audited packages."""
     files = [subject.file_of(member.library) for member in process.loader.objects]
     context = {file.path: file for file in files if file is not None and subject.tree.is_context(file)}
     return paths <= context.keys() and any(paths <= _loaded_paths(subject, file) for file in context.values())
@@ -96,14 +96,14 @@ def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:
 
 
 def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
-    """Return whether both files have symbol versions and share none of them, so that references are unambiguous."""
+    """Return whether both files have symbol versions but share no version, so that references are unambiguous."""
     one = first.elf.version_definitions if first.elf else ()
     two = second.elf.version_definitions if second.elf else ()
     return bool(one and two) and not set(one) & set(two)
 
 
 def _hip_name(library: Library) -> str:
-    """Return the SONAME of a HIP runtime, even if auditwheel changed it; empty for any other library.
+    """Return the SONAME of a HIP runtime without auditwheel's hash, or an empty string for any other library.
 
     A library that only forwards to a HIP runtime doesn't count.
     """
@@ -119,7 +119,7 @@ def _are_hip_runtimes(subject: Subject, *files: InstalledFile) -> bool:
 
 
 class _HipUse(NamedTuple):
-    """The SONAME and path of a HIP runtime, and the first file of a package that loads it."""
+    """The SONAME and path of a HIP runtime, and the first file in a package that loads the runtime."""
 
     soname: str
     path: str
@@ -188,7 +188,7 @@ RULES = (
     Rule(
         "two-hip-runtimes",
         Severity.ERROR,
-        "All files and packages of one process load the same HIP runtime.",
+        "All files and packages in a process load the same HIP runtime.",
         "Build both against the same ROCm release, and require the package that contains the runtime.",
         _two_hip_runtimes,
     ),

@@ -1,4 +1,4 @@
-"""Rules about device code: promised code exists, in every bundle, in a form that the runtime reads."""
+"""Rules about device code: the promised code exists, all bundles contain it, and the runtime can read it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
 
 
 def _serve(targets: Iterable[str], wanted: str) -> bool:
-    """Return whether code for ``targets`` runs wherever code for ``wanted`` does; false for a malformed target."""
+    """Return whether code for ``targets`` runs on all GPUs of ``wanted``. For a malformed target, return false."""
     try:
         return covers(map(parse_target_id, targets), parse_target_id(wanted))
     except InputError:
@@ -57,7 +57,7 @@ def _serve(targets: Iterable[str], wanted: str) -> bool:
 
 def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
-        # Each SDK library is for the GPUs for which it has kernels.
+        # Each SDK library supports only the GPUs for which it has kernels.
         if owner.dist_info and not is_sdk_package(owner.name):
             yield from _uneven_files(subject.tree.files_of[owner.source])
 
@@ -114,7 +114,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
 
 
 def _release_of_sdk(subject: Subject) -> Version:
-    """Return the release of the given SDK, or a recent release if no SDK is given."""
+    """Return the version of the given SDK, or a recent version if no SDK is given."""
     versions = [owner.version for owner in subject.tree.distributions if is_sdk_package(owner.name)]
     try:
         return min(map(Version, versions), default=_RECENT)
@@ -130,7 +130,10 @@ def _faults(subject: Subject) -> Iterator[Evidence]:
 
 
 def _targetless(subject: Subject) -> Iterator[Evidence]:
-    """Find metadata without a target, as assemblers write it. HIP and ROCr read the processor from the ELF header."""
+    """Find kernel metadata without a target, as assemblers write it.
+
+    HIP and ROCr read the processor from the ELF header.
+    """
     for source, files in subject.tree.files_of.items():
         found = [file for file in files if file.device and any(f.facts == (TARGET_KEY,) for f in file.device.faults)]
         audited = [file for file in found if not subject.tree.is_context(file)]
@@ -142,10 +145,11 @@ def _targetless(subject: Subject) -> Iterator[Evidence]:
 
 
 def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:
-    """Return the compilers of a file's device code, a set for each kind of code object.
+    """Return the compilers of a file's device code, with one tuple for each kind of code object.
 
-    Code objects name their compilers, unless they were stripped or are in a large compressed bundle. Otherwise, the AMD
-    compilers that the host code names count, because ``hipcc`` compiles both halves of a source with one compiler.
+    Code objects contain the names of their compilers, unless they were stripped or are in a large compressed bundle. In
+    that case, the AMD compilers in the host code count, because ``hipcc`` compiles both parts of a source with the same
+    compiler.
     """
     if file.device is None:
         return []
@@ -167,12 +171,12 @@ def _compilers(subject: Subject) -> Iterator[Evidence]:
             text = f"contains device code from {len(found)} compilers: {listed}"
             yield Evidence(owner.label, text, facts=tuple(sorted(found)))
         elif found and of_sdk and not found.keys() & of_sdk.keys():
-            text = f"contains device code from {listed}; the SDK's is from {', '.join(sorted(of_sdk))}"
+            text = f"contains device code from {listed}; the SDK's device code is from {', '.join(sorted(of_sdk))}"
             yield Evidence(owner.label, text, facts=(*sorted(found), *sorted(of_sdk)))
 
 
 def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
-    """Return each compiler of device code with the path of a file that has its code."""
+    """Return the compilers of device code, each with the path of a file that contains code from this compiler."""
     found: dict[str, str] = {}
     for file in files:
         for names in _device_compilers(file):
@@ -181,7 +185,7 @@ def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
 
 
 def _common_compilers(files: Iterable[InstalledFile]) -> frozenset[str]:
-    """Return the compilers that all code objects name. Other compilers come from device libraries."""
+    """Return the compilers that all code objects name. Other compilers are from device libraries."""
     sets = [frozenset(names) for file in files for names in _device_compilers(file)]
     return frozenset.intersection(*sets) if sets else frozenset()
 
@@ -190,7 +194,7 @@ def _host_compilers(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         device = [compiler for names in _device_compilers(file) for compiler in names]
         host = _host_compilers_of(file)
-        # Every file names GCC, because of the C library's start files. GCC counts only if no other compiler is named.
+        # Every file names GCC because of the C library's start files. GCC counts only if no other compiler is named.
         clang = [compiler for compiler in host if "clang" in compiler]
         others = [compiler for compiler in clang or host if compiler not in device]
         if device and others:
@@ -225,7 +229,7 @@ RULES = (
     Rule(
         "device-target-missing",
         Severity.ERROR,
-        "All bundles of a file have code for the same targets.",
+        "All bundles in a file have code for the same targets.",
         _BUILD,
         _missing_targets,
     ),
@@ -239,14 +243,14 @@ RULES = (
     Rule(
         "device-target-uneven",
         Severity.WARNING,
-        "All files of a package have code for the same targets. The SDK's own packages are exempt.",
+        "All files in a package have code for the same targets. The SDK's own packages are exempt.",
         _BUILD,
         _uneven_targets,
     ),
     Rule(
         "kpack-archives",
         Severity.ERROR,
-        "A split library finds its device code for every GPU of the given archives.",
+        "A split library finds its device code for every GPU in the given archives.",
         "Add or install the missing archive, or run 'rocwheel device split' again.",
         _archives,
     ),
@@ -263,7 +267,7 @@ RULES = (
     Rule(
         "device-code-versions",
         Severity.WARNING,
-        "All code objects of a file have the same version.",
+        "All code objects in a file have the same version.",
         "Compile all sources with the same -mcode-object-version.",
         _mixed_versions,
     ),
@@ -277,14 +281,14 @@ RULES = (
     Rule(
         "kernel-metadata",
         Severity.ERROR,
-        "Runtimes can read the metadata of kernels.",
+        "Runtimes can read the kernel metadata.",
         "Quote the names in the YAML of assembler sources.",
         _faults,
     ),
     Rule(
         "kernel-metadata-target",
         Severity.NOTE,
-        "The metadata of kernels names their target.",
+        "The kernel metadata contains the target.",
         (
             "HIP reads the target from the ELF header, so it isn't affected. For other readers, add "
             "the target to the YAML of assembler sources."
@@ -294,14 +298,14 @@ RULES = (
     Rule(
         "device-compilers",
         Severity.WARNING,
-        "One compiler, from the given SDK, builds all device code of a package.",
+        "The compiler from the given SDK built all device code in a package.",
         "Build all device code with the compiler of the required SDK.",
         _compilers,
     ),
     Rule(
         "host-compiler",
         Severity.NOTE,
-        "The same compiler builds host and device code.",
+        "The same compiler built the host code and the device code.",
         "This does no harm. To use one compiler, build the host code with amdclang.",
         _host_compilers,
     ),

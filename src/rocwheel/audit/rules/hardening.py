@@ -1,4 +1,4 @@
-"""Rules about the linking of ELF files: every loader can map them, and writable memory is never executed."""
+"""Rules about how ELF files are linked: every loader can map the files, and writable memory is never executable."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def _pages(source: str, elf: Elf) -> Iterator[Evidence]:
         return
     if (segment := find_unreservable(elf.segments, elf.machine)) is not None:
         found = (
-            f"asks for an alignment of 2**{segment.alignment.bit_length() - 1} bytes: glibc 2.35 and later fail to map "
-            "it, because no process has room for that"
+            f"requests an alignment of 2**{segment.alignment.bit_length() - 1} bytes: glibc 2.35 and later can't "
+            "map the file, because no process has enough address space"
         )
         facts = (f"{segment.alignment:#x}",)
-        yield Evidence(source, found, "Link it again.", facts=facts, severity=Severity.ERROR)
+        yield Evidence(source, found, "Link the file again.", facts=facts, severity=Severity.ERROR)
     elif (segment := find_small_pages(elf.segments, elf.machine)) is not None:
         pages = PAGES[elf.machine]
         found = (
-            f"is aligned for pages of {segment.alignment} bytes: kernels with pages of {pages >> 10} KiB refuse it "
+            f"is aligned for {segment.alignment}-byte pages: kernels with {pages >> 10} KiB pages reject the file "
             "(ELF load command alignment not page-aligned)"
         )
         yield Evidence(
-            source, found, f"Link it with -Wl,-z,max-page-size={pages:#x}.", facts=(f"{segment.alignment:#x}",)
+            source, found, f"Link the file with -Wl,-z,max-page-size={pages:#x}.", facts=(f"{segment.alignment:#x}",)
         )
 
 
 def _misaligned(subject: Subject) -> Iterator[Evidence]:
-    """Find misaligned segments of files that no tag covers. The rules about tags cover the other files."""
+    """Find misaligned segments in files without a platform tag. The rules about tags cover the other files."""
     for file in subject.tree.loadable:
         segment = file.elf.misaligned if file.elf else None
         owner = subject.tree.owners.get(file.distribution)
@@ -57,8 +57,8 @@ def _misaligned(subject: Subject) -> Iterator[Evidence]:
         if owner and owner.is_wheel and lowest_glibc(wheel_platforms(owner.label)):
             continue
         found = (
-            f"has a segment at {segment.offset:#x} in the file and {segment.address:#x} in memory that asks for an "
-            f"alignment of {segment.alignment:#x}: glibc before 2.35 refuses it"
+            f"has a segment at {segment.offset:#x} in the file and {segment.address:#x} in memory that requests an "
+            f"alignment of {segment.alignment:#x}: glibc before 2.35 rejects the file"
         )
         yield Evidence(file.source, found, facts=(f"{segment.alignment:#x}",))
 
@@ -66,13 +66,13 @@ def _misaligned(subject: Subject) -> Iterator[Evidence]:
 def _stack(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         if file.traits is not None and file.traits.has_executable_stack:
-            yield Evidence(file.source, "asks for an executable stack: newer systems refuse to dlopen it")
+            yield Evidence(file.source, "requests an executable stack: newer systems refuse to dlopen the file")
 
 
 def _text(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         if file.traits is not None and file.traits.has_text_relocations:
-            yield Evidence(file.source, "has text relocations: its code is changed when it is loaded")
+            yield Evidence(file.source, "has text relocations: the loader changes its code")
 
 
 def _writable(subject: Subject) -> Iterator[Evidence]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile
 
 _AUDITWHEEL_NAME = re.compile(r"-[0-9a-f]{8}\.so(\.|$)")
-"""The end of a SONAME from auditwheel: the hash of the library before its run path was changed."""
+"""The end of a SONAME from auditwheel: a hash of the library before its run path changed."""
 
 
 def _symlinks(subject: Subject) -> Iterator[Evidence]:
@@ -35,7 +35,7 @@ def _symlinks(subject: Subject) -> Iterator[Evidence]:
 
 
 def _modes(subject: Subject) -> Iterator[Evidence]:
-    # Windows has no modes: everything that is packed there has mode 0666.
+    # Windows has no modes: all files that are packed on Windows have mode 0666.
     for file in () if subject.windows.is_platform else subject.tree.audited:
         bits = stat.S_IMODE(file.mode)
         if not file.mode or file.link is not None:
@@ -58,7 +58,7 @@ _FOR_WINDOWS = (".ps1", ".cmd", ".bat")
 
 
 def _is_command(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a script is a command, because it is in ``bin`` and ``bin`` is no Python package.
+    """Return whether a script is a command, because it is in ``bin`` and ``bin`` isn't a Python package.
 
     Installers make every file in a wheel's ``.data/scripts`` executable.
     """
@@ -83,20 +83,21 @@ def _duplicates(subject: Subject) -> Iterator[Evidence]:
         named = {kind for file, kind in kinds if file.name == soname}
         for file, kind in kinds:
             if file.name != soname and kind in named and not split_overlay_path(file.path):
-                found = f"has the same SONAME as another file of its package: {soname}"
+                found = f"has the same SONAME as another file in its package: {soname}"
                 yield Evidence(file.source, found, facts=(soname,))
 
 
 def _kind(file: InstalledFile, *, is_prefix: bool) -> Hashable:
-    """Return a key that is equal for files that should be one file.
+    """Return a key that is equal for files that should be a single file.
 
-    Files with the same SONAME should be one file in a package, or in a prefix if their folder and content are the same.
+    In a package, this applies to all files with the same SONAME. In a prefix, their folder and contents must also be
+    the same.
     """
     return (file.folder, file.size, file.elf) if is_prefix else file.distribution
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
-    """Find different files with one SONAME that processes load. The first loaded file serves the whole process.
+    """Find different loaded files with the same SONAME. The whole process uses the file that is loaded first.
 
     Files with the same auditwheel name come from the same library.
     """
@@ -115,13 +116,13 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
             pairs = [(one, other) for one, other in combinations(places, 2) if kinds[one] != kinds[other]]
             together = any(subject.load_together(files[one], files[other]) for one, other in pairs)
             found = f"shares the SONAME {soname} with different files: {', '.join(places[1:])}"
-            found += "" if together else "; no given package requires the packages of both"
+            found += "" if together else "; no given package requires both of these packages"
             severity = None if together else Severity.NOTE
             yield Evidence(files[places[0]].source, found, facts=(soname, *places[1:]), severity=severity)
 
 
 def _loaded_files(subject: Subject, process: Process) -> Iterator[tuple[InstalledFile, bool]]:
-    """Yield the files that a process loads. The flag says whether the file or its loader is audited."""
+    """Yield the files that a process loads. The flag indicates whether the file or its loader is audited."""
     files = [subject.file_of(member.library) for member in process.loader.objects]
     for file, member in zip(files[1:], process.loader.objects[1:], strict=True):
         if file is not None:
@@ -148,7 +149,9 @@ def _outside(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         owner = subject.tree.owners.get(file.distribution)
         if owner is not None and owner.is_wheel and (reason := outside_reason(file.member)):
-            yield Evidence(file.source, f"has {reason}: installers refuse it, or write it outside the environment")
+            yield Evidence(
+                file.source, f"has {reason}: installers reject the wheel, or write the file outside the environment"
+            )
 
 
 def _unreadable(subject: Subject) -> Iterator[Evidence]:
@@ -160,7 +163,7 @@ def _unreadable(subject: Subject) -> Iterator[Evidence]:
 
 
 def _is_misnamed(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a file that the Windows loader would load is text, empty, or cut off before its headers."""
+    """Return whether a file that Windows would load is text, empty, or truncated in its headers."""
     is_named = file.name.lower().endswith((".dll", ".exe", ".pyd"))
     return is_named and file.windows is None and file.link is None and subject.windows.is_platform
 
@@ -171,7 +174,7 @@ RULES = (
         "symlink",
         Severity.ERROR,
         "A wheel contains no symlinks.",
-        "Ship the file only under the required name.",
+        "Ship the file under only the required name.",
         _symlinks,
     ),
     Rule(
@@ -187,14 +190,14 @@ RULES = (
     Rule(
         "duplicate-library",
         Severity.WARNING,
-        "A package ships each library once, under its SONAME.",
+        "A package ships each library only once, under its SONAME.",
         "Remove the other names. A process that opens both names loads the library twice.",
         _duplicates,
     ),
     Rule(
         "soname-clash",
         Severity.WARNING,
-        "Different libraries that one process can load have different SONAMEs.",
+        "Different libraries that a process can load have different SONAMEs.",
         "Share one file, or rename one of the libraries, for example with a hash as auditwheel does.",
         _clashes,
     ),
@@ -202,13 +205,13 @@ RULES = (
         "path-collision",
         Severity.ERROR,
         "Each path belongs to one file, and no file has the same path as a folder.",
-        ("Keep the path in only one package. When you uninstall one package, the other one loses the file."),
+        ("Keep the path in only one package. When you uninstall one package, the other package loses the file."),
         _collisions,
     ),
     Rule(
         "path-outside",
         Severity.ERROR,
-        "Every member of a wheel is installed inside the environment.",
+        "Installers write every member of a wheel inside the environment.",
         "Build the wheel with a tool that uses paths relative to site-packages.",
         _outside,
     ),

@@ -39,7 +39,7 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
         for name in owner.license_files:
             if paths.isdisjoint(license_places(owner.dist_info, name, owner.metadata_version)):
                 misplaced = not paths.isdisjoint(license_places(owner.dist_info, name, ""))
-                where = ", which is not in .dist-info/licenses" if misplaced else ", but doesn't contain it"
+                where = ", which isn't in .dist-info/licenses" if misplaced else ", but doesn't contain it"
                 yield Evidence(owner.label, f"names the license file {name}{where}", facts=(name,))
 
 
@@ -71,7 +71,7 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
 def _noted(
     problems_of: Callable[[Distribution], tuple[MetadataProblem, ...]],
 ) -> Callable[[Subject], Iterator[Evidence]]:
-    """Return the check for problems that the reader of the metadata found."""
+    """Return the check for problems that were found while reading the metadata."""
 
     def check(subject: Subject) -> Iterator[Evidence]:
         noted = ((owner, problem) for owner, _ in _with_metadata(subject) for problem in problems_of(owner))
@@ -92,12 +92,12 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(owner.label, text, facts=("version", *_required(requirement)))
             elif unknown := _unknown_extras(requirement, found):
                 what = f"{found.name} {found.version} has no extra {', '.join(unknown)}"
-                text = f"requires {requirement}, but {what}: installers ignore it"
+                text = f"requires {requirement}, but {what}: installers ignore the extras"
                 yield Evidence(owner.label, text, facts=("extra", *_required(requirement)))
 
 
 def _required(requirement: Requirement) -> tuple[str, ...]:
-    """Return a requirement without its versions: the name and the extras."""
+    """Return the name and the extras of a requirement, without its versions."""
     return (canonicalize_name(requirement.name), *sorted(requirement.extras))
 
 
@@ -139,12 +139,12 @@ def _record(subject: Subject) -> Iterator[Evidence]:
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """The distributions that ship files under one import name. Each set holds sources of distributions."""
+    """The distributions that ship files under the same import name. Each set contains sources of distributions."""
 
     regular: set[str]
     """``NAME/__init__.py``"""
     portions: set[str]
-    """Other Python files below ``NAME/``."""
+    """Other Python files in ``NAME/`` and its subfolders."""
     modules: set[str]
     """``NAME.py`` or an extension module."""
 
@@ -164,7 +164,7 @@ def _names(files: Iterable[InstalledFile]) -> dict[str, _Names]:
 def _imports(subject: Subject) -> Iterator[Evidence]:
     """Find import names that several packages ship.
 
-    Python prefers a package to a module, and a module to a namespace.
+    Python prefers packages to modules, and modules to namespaces.
     """
     for top, names in sorted(_names(subject.tree.files).items()):
         portions = names.portions - names.regular
@@ -228,7 +228,7 @@ RULES = (
         "metadata-malformed",
         Severity.ERROR,
         (
-            "METADATA, WHEEL, RECORD, the declared targets and the bill of materials are readable, and "
+            "METADATA, WHEEL, RECORD, the declared targets, and the bill of materials are readable, and "
             "variant.json matches the file name."
         ),
         "Build the package again.",
@@ -244,14 +244,14 @@ RULES = (
     Rule(
         "archive-refused",
         Severity.ERROR,
-        "Installers accept the ZIP headers of a wheel: sizes, flags, extra fields and comments.",
+        "Installers accept the ZIP headers of a wheel: sizes, flags, extra fields, and comments.",
         "Repack the wheel. 'rocwheel repair' does this for you.",
         _noted(lambda owner: owner.refused),
     ),
     Rule(
         "script-broken",
         Severity.ERROR,
-        "Every command has a module and a function.",
+        "Every command's module and function exist.",
         "Define the function, or remove the command from entry_points.txt.",
         _noted(lambda owner: owner.script_problems),
     ),
@@ -269,7 +269,7 @@ RULES = (
         _DEPENDENCIES,
         _unavailable,
     ),
-    Rule("record-wrong", Severity.ERROR, "RECORD lists every file with its hash.", "Pack the wheel again.", _record),
+    Rule("record-wrong", Severity.ERROR, "RECORD lists every file and its hash.", "Pack the wheel again.", _record),
     Rule(
         "import-clash",
         Severity.ERROR,

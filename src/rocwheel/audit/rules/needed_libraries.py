@@ -1,4 +1,4 @@
-"""Rules about libraries that a file needs or opens: they exist, and the file's run path leads to them."""
+"""Rules about libraries that a file needs or opens: the libraries exist, and the file's run path leads to them."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ if TYPE_CHECKING:
 _UNRESOLVED = "unresolved-library"
 _UNREACHABLE = "unreachable-library"
 
-NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
+NOT_PROVIDED = "neither the packages, the SDK, nor the allowed system libraries include it"
 """The text of findings about a library that nothing provides."""
 
 _SHIP = "Ship the library, require the package that provides it, or build against the required SDK version."
 """The remedy for a library that nothing provides."""
 
-_DRIVER = "Tell users that the package needs this driver. To load without the driver, open the library with dlopen."
+_DRIVER = (
+    "Tell users that the package needs this driver. To load the file without the driver, open the library with dlopen."
+)
 
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
     unresolved = [one for one in find_unresolved(subject, _UNRESOLVED) if not one.stop]
     of_drivers = [one for one in unresolved if is_left_to_driver(subject, one)]
     for one in of_drivers:
-        found = f"{one.words}, which comes with {driver_of_library(one.name)}"
+        found = f"{one.words}, which is part of {driver_of_library(one.name)}"
         yield Evidence(one.user.source, found, _DRIVER, one.facts, Severity.NOTE)
     missing = [one for one in unresolved if one not in of_drivers and not folders_with(subject, one.name)]
     absent = absent_requirements(subject, (one for one in missing if not _is_judged_alone(subject, one)))
@@ -56,7 +58,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
 
 
 def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
-    """Return whether the reason for a missing library is known, so that no other package would have the library."""
+    """Return whether the reason for a missing library is known, so that no other package would contain the library."""
     if library.name in subject.tree.libraries:
         return True
     is_known = subject.other_versions(library.name) or find_sdk_library(library.name)
@@ -70,8 +72,8 @@ def _absent_requirement(subject: Subject, absent: AbsentRequirement) -> Evidence
     which = f"{count(len(files), 'file needs', 'files need')} {count(len(names), 'library', 'libraries')}"
     through = "" if absent.owner is absent.user else f"loads files of {absent.owner.name}, which "
     found = f"{through}requires {packages}, which isn't given and from which {which}: {first_of(names)}"
-    remedy = f"Give {them} with --with, or use --with-requirements."
-    # The facts leave out the libraries. The missing ones change with every version, and the finding must stay the same.
+    remedy = f"Add {them} with --with, or use --with-requirements."
+    # The facts omit the libraries. The set of missing libraries changes with every version, but the finding must not.
     facts = (absent.owner.name, *absent.packages)
     return Evidence(absent.user.label, found, remedy, facts, None if subject.is_closed else Severity.WARNING)
 
@@ -81,11 +83,11 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
         severity = None
         if package := _absent_package(subject, library.name):
             found = f"{library.words}, but its package {package} isn't installed"
-            remedy = f"Install {package}, or give it with --with."
+            remedy = f"Install {package}, or add it with --with."
         elif package := _package_of_newer_rocm(subject, library.name):
             releases = " and ".join(map(str, layout_releases()))
             table = f"rocwheel's list of SDK libraries (ROCm {releases})"
-            found = f"{library.words}, from a newer ROCm than {table}: give its {package} with --with"
+            found = f"{library.words}, from a newer ROCm than {table}: add its {package} with --with"
             remedy = f"With the right wheel of {package}, the audit can check whether the file finds the library."
             severity = Severity.WARNING
         elif elsewhere := _where_else(subject, library):
@@ -96,7 +98,7 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
 
 
 def _absent_package(subject: Subject, name: str) -> str:
-    """Return the SDK package that has a library and is absent from a closed set of packages; empty if no package is."""
+    """Return the SDK package that has a library but is absent from a closed set of packages, or an empty string."""
     folder = find_sdk_library(name)
     package = folder.distribution if folder else ""
     given = (owner.name for owner in subject.tree.distributions)
@@ -104,7 +106,10 @@ def _absent_package(subject: Subject, name: str) -> str:
 
 
 def _package_of_newer_rocm(subject: Subject, name: str) -> str:
-    """Return the SDK package that has a later version of a library than the known layout; empty if it is given."""
+    """Return the SDK package with a later version of a library than the known layout.
+
+    Return an empty string if there is no such package, or if the package is given.
+    """
     older = (find_sdk_library(other) for other in other_versions(name)) if is_newer_than_layout(name) else ()
     package = next((folder.distribution for folder in older if folder), "")
     given = (owner.name for owner in subject.tree.distributions)
@@ -114,14 +119,14 @@ def _package_of_newer_rocm(subject: Subject, name: str) -> str:
 
 def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
     if folders := [file.folder for file in subject.tree.libraries.get(library.name, ())]:
-        return f"{library.words}, but only newer CPUs find it, in {', '.join(folders)}"
+        return f"{library.words}, but only newer CPUs find the library, in {', '.join(folders)}"
     found = f"{library.words}, but {NOT_PROVIDED}"
     others = subject.other_versions(library.name)
     return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
 
 
 def _where_else(subject: Subject, library: UnresolvedLibrary) -> WhereElse | None:
-    """Return where a library may be, or `None` if the given packages show that no other package has it."""
+    """Return the packages that may have a library, or `None` if it is certain that no other package has it."""
     is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
     return None if is_there else where_else(subject, library.file)
 
@@ -144,10 +149,12 @@ def _stop(library: UnresolvedLibrary, stop: LoaderStop) -> str:
 
 def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[str]) -> Evidence:
     places = ", ".join(folder or "the top folder" for folder in folders)
-    hint = host_hint(library.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
+    hint = host_hint(library.file) or ": the library loads only with LD_LIBRARY_PATH, or if it is already in memory"
     found = f"{library.words}, which is in {places}, but its run path doesn't lead there{hint}"
     whose = "its run path" if library.file is library.user else f"the run path of {library.file.name}"
-    tool = "have rocwheel build set it" if subject.tree.is_prefix else f"run {_repair(subject, library.file, folders)}"
+    tool = (
+        "use rocwheel build to set it" if subject.tree.is_prefix else f"run {_repair(subject, library.file, folders)}"
+    )
     owner = subject.tree.owners.get(library.file.distribution)
     entry = (owner.layout if owner else subject.tree.layout).spell(folders[0], library.file.folder)
     if entry is None:
@@ -160,14 +167,14 @@ def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[st
 
 
 def _repair(subject: Subject, file: InstalledFile, folders: Collection[str]) -> str:
-    """Return the repair command that leads a file to one of the folders with a library."""
+    """Return the repair command that adds a folder with a library to a file's run path."""
     owner = subject.tree.owners.get(file.distribution)
     is_sdk_s = owner is not None and subject.sdk_folders.issuperset(folders)
     return subject.toolkit_of(owner).repair_command if owner and is_sdk_s else "'rocwheel repair'"
 
 
 def _unrequired(subject: Subject, library: UnresolvedLibrary, folder: str) -> str:
-    """Return the non-SDK package that is known to have a library in a folder, and is neither given nor required."""
+    """Return the non-SDK package that is known to have a library in a folder, but is neither given nor required."""
     known = subject.assumed.get(f"{folder}/{library.name}")
     return "" if known is None or is_sdk_package(known.distribution) else known.distribution
 
@@ -179,7 +186,7 @@ def _inherited(subject: Subject) -> Iterator[Evidence]:
             if pair in subject.inherited | subject.loaded_before:
                 how = "through the RPATH of a file that loads it"
                 if pair not in subject.inherited:
-                    how = "because each extension module that loads it has already loaded the library"
+                    how = "because each extension module that loads this file has already loaded the library"
                 found = f"finds {search.name} only {how}"
                 remedy = _link(_repair(subject, process.file, folders_with(subject, search.name)))
                 yield Evidence(process.file.source, found, remedy, (search.name,))
@@ -203,9 +210,11 @@ def _unprovided(subject: Subject, file: InstalledFile, name: str) -> Evidence:
     return Evidence(file.source, f"opens {name} at run time, but {NOT_PROVIDED}", _SHIP, (name,))
 
 
-_NO_WAY = "no run path leads from a program's folder to site-packages, whose path depends on the Python version"
-_MOVE = "Install the program in the package and start it from a Python script, or build a wheel for each Python."
-_CLEAR = "Remove that file, or put the folder of the library first in the run path."
+_NO_WAY = "no run path can lead from a program's folder to site-packages, whose path depends on the Python version"
+_MOVE = (
+    "Install the program in the package and start it from a Python script, or build a wheel for each Python version."
+)
+_CLEAR = "Remove that file, or move the library's folder to the start of the run path."
 
 
 def _link(repair: str) -> str:
@@ -218,7 +227,7 @@ RULES = (
     Rule(
         _UNRESOLVED,
         Severity.ERROR,
-        "Every NEEDED library is in the packages, in the SDK, or on every system.",
+        "Every NEEDED library is in the packages, in the SDK, or part of every system.",
         _SHIP,
         _missing,
     ),

@@ -1,4 +1,4 @@
-"""Rules about the source of a library: a required package, or the file's own package if it has the library."""
+"""Rules about a library's package: it is required, or it is the file's own package if that package has the library."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
 
 
 def _requiring(subject: Subject, use: UndeclaredUse) -> str:
-    """Return the remedy if a repair adds the requirement only with an option; otherwise empty."""
+    """Return the remedy if a repair adds the requirement only with an option, or an empty string otherwise."""
     toolkit = subject.toolkit_of(use.owner)
     is_given = use.provider in subject.tree.by_name
     if is_given or toolkit.is_sdk or not is_sdk_package(use.provider):
         return ""
-    return f"Add it to the dependencies, or run {toolkit.repair_command}."
+    return f"Add the package to the dependencies, or run {toolkit.repair_command}."
 
 
 def _unintended(subject: Subject) -> Iterator[Evidence]:
@@ -46,7 +46,7 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
 
 
 def _own_library(subject: Subject, user: InstalledFile, name: str) -> InstalledFile | None:
-    """Return the first library of that name in a file's package that is for the file's machine."""
+    """Return the first library with that name in a file's package that is for the file's machine."""
     machine = user.elf.machine if user.elf else 0
     own = (
         file
@@ -69,7 +69,7 @@ RULES = (
         "unintended-library",
         Severity.WARNING,
         "A package that ships a library loads its own copy.",
-        "Put the folder of the package's own copy first in the run path.",
+        "Move the folder of the package's own copy to the start of the run path.",
         _unintended,
     ),
 )

@@ -56,9 +56,9 @@ def _broken_by_spelling(rule: EntryRule) -> Callable[[Subject], Iterator[Evidenc
 
 
 def _on_folders(file: InstalledFile, rule: EntryRule, bad: list[str], severity: Severity | None) -> Evidence:
-    """Return the breach of a rule, which is an error if every user of the machine can write to the folder."""
+    """Return the violation of a rule. It is an error if every user of the machine can write to the folder."""
     if open_to_all := list(filter(is_writable_by_all, bad)):
-        found = f"{rule.describe(bad)}; every user of a machine can put a library into {_shown(open_to_all)}"
+        found = f"{rule.describe(bad)}; every user of the machine can put a library into {_shown(open_to_all)}"
         return Evidence(file.source, found, _WRITABLE, (*bad,), Severity.ERROR)
     return Evidence(file.source, rule.describe(bad), facts=(*bad,), severity=severity)
 
@@ -72,7 +72,7 @@ def _build_folders(subject: Subject) -> Iterator[Evidence]:
 
 
 def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
-    """Return whether the folder exists, or exists for one of the Python versions of the wheel."""
+    """Return whether the folder exists, at least for one of the wheel's Python versions."""
     folder = resolve_entry(entry, file.folder)
     if folder is None:
         return False
@@ -86,7 +86,7 @@ def _repeated(subject: Subject) -> Iterator[Evidence]:
         folders = [resolve_entry(entry, file.folder) or entry.rstrip("/") for entry in entries]
         bad = [entry for index, entry in enumerate(entries) if folders[index] in folders[:index]]
         if bad:
-            yield Evidence(file.source, f"names {_shown(bad)} more than once", facts=(*bad,))
+            yield Evidence(file.source, f"lists {_shown(bad)} more than once", facts=(*bad,))
 
 
 def _dead(subject: Subject) -> Iterator[Evidence]:
@@ -105,9 +105,9 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
 
 
 def _never_exists(subject: Subject, folder: str) -> bool:
-    """Return whether a folder belongs to a build, or to a given package that lacks it.
+    """Return whether a folder belongs to a build, or to a given package that doesn't contain it.
 
-    Another package may have the folder.
+    Another package may contain the folder.
     """
     top = folder.partition("/")[0]
     is_package_s = top in subject.folders and top not in _absent_tops(subject)
@@ -115,7 +115,7 @@ def _never_exists(subject: Subject, folder: str) -> bool:
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
-    """Return whether a file lacks a library that a required package may have in that folder, but isn't given."""
+    """Return whether a required package that isn't given may have a library in that folder that the file lacks."""
     owner = subject.tree.owners.get(file.distribution)
     if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
         return False
@@ -123,12 +123,12 @@ def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
 
 
 def _goes_astray(subject: Subject, file: InstalledFile, entry: str) -> bool:
-    """Return whether ``..`` after a missing folder keeps the loader from the intended folder."""
+    """Return whether ``..`` after a missing folder prevents the loader from reaching the intended folder."""
     return goes_back(entry) and not subject.disk.is_folder(expand_entry(entry, f"{SITE}/{file.folder}"))
 
 
 def _absent_tops(subject: Subject) -> set[str]:
-    """Return the platform folders of SDK packages that aren't given, and of other assumed packages."""
+    """Return the platform folders of SDK packages that aren't given, and the folders of other assumed packages."""
     given = {owner.name for owner in subject.tree.distributions}
     assumed = {folder.folder.partition("/")[0] for folder in subject.assumed.values()}
     return assumed | {folder.folder.partition("/")[0] for folder in sdk_folders() if folder.distribution not in given}
@@ -155,7 +155,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
         ]
         if bad:
             depth = len(posixpath.dirname(file.path).split("/"))
-            found = f"is {count(depth, 'folder')} deep, but these entries assume another depth: {_shown(bad)}"
+            found = f"is {count(depth, 'folder')} deep, but these entries are for another depth: {_shown(bad)}"
             yield Evidence(file.source, found, facts=(*bad,))
 
 
@@ -177,8 +177,8 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
             if not file.is_loadable or file.tag is not RunpathTag.RPATH:
                 continue
             if bad := folders_beyond(release, file.run_path, file.folder):
-                found = f"has an RPATH into {first_of(bad)}, which LD_LIBRARY_PATH can't override"
-                yield Evidence(file.source, f"{found} and which the libraries there inherit", facts=(*bad,))
+                found = f"has an RPATH entry into {first_of(bad)}, which LD_LIBRARY_PATH can't override"
+                yield Evidence(file.source, f"{found} and which the libraries in that folder inherit", facts=(*bad,))
 
 
 def _expected(subject: Subject) -> Iterator[Evidence]:
@@ -187,7 +187,7 @@ def _expected(subject: Subject) -> Iterator[Evidence]:
         is_judged = bool(file.run_path) or _searches(subject, file)
         if expected is not None and is_judged and _is_library(file) and _plain(file.run_path) != _plain(expected):
             run_path = file.run_path or ""
-            found = f"has the run path {run_path!r}, but {expected!r} is expected"
+            found = f"has the run path {run_path!r}, but the settings expect {expected!r}"
             yield Evidence(file.source, found, facts=(run_path, expected))
 
 
@@ -196,7 +196,10 @@ def _is_library(file: InstalledFile) -> bool:
 
 
 def _searches(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a file needs more than the system's libraries or may open others. Bundled files may do neither."""
+    """Return whether a file needs more than the system's libraries, or may open others.
+
+    Bundled files may do neither.
+    """
     assert file.elf is not None
     names = (*file.elf.needed, *subject.settings.opened_by(file.path))
     is_given = (subject.system.find(name, file.elf.machine) for name in names)
@@ -204,7 +207,7 @@ def _searches(subject: Subject, file: InstalledFile) -> bool:
 
 
 def _plain(run_path: str | None) -> str:
-    """Return a run path with ``$ORIGIN`` instead of ``${ORIGIN}``, which means the same."""
+    """Return a run path with ``$ORIGIN`` instead of the equivalent ``${ORIGIN}``."""
     return (run_path or "").replace("${ORIGIN}", "$ORIGIN")
 
 
@@ -213,7 +216,7 @@ def _expected_tag(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:
         if expected is not None and file.run_path and file.tag is not RunpathTag(expected):
             found = "RUNPATH" if expected == "rpath" else "RPATH"
-            yield Evidence(file.source, f"has {found}, but {expected.upper()} is expected", facts=(expected,))
+            yield Evidence(file.source, f"has {found}, but the settings expect {expected.upper()}", facts=(expected,))
 
 
 def _severity(rule: EntryRule) -> Severity:
@@ -224,7 +227,9 @@ _TAG = (
     "Link with -Wl,--enable-new-dtags or -Wl,--disable-new-dtags, or run 'rocwheel repair' with --rpath or --no-rpath."
 )
 _DROP = "Link with the run path that 'rocwheel runpath for' prints. 'rocwheel repair' removes unused entries."
-_WRITABLE = "Remove that folder from the run path, as 'rocwheel repair' does: others could put their own library there."
+_WRITABLE = (
+    "Remove that folder from the run path, as 'rocwheel repair' does: other users could put their own library into it."
+)
 _ONE_KIND = "Link with -Wl,--enable-new-dtags, or run 'rocwheel repair --no-rpath'."
 
 RULES = (
@@ -266,12 +271,12 @@ RULES = (
         _wrong_depth,
     ),
     Rule(
-        "run-path-mixed", Severity.WARNING, "All files of a package use the same kind of run path.", _ONE_KIND, _mixed
+        "run-path-mixed", Severity.WARNING, "All files in a package use the same kind of run path.", _ONE_KIND, _mixed
     ),
     Rule(
         "rpath-into-others",
         Severity.WARNING,
-        ("RPATH entries lead only into packages of the same release. Entries into other packages are RUNPATHs."),
+        ("RPATH entries lead only into packages of the same release. Entries for other packages are in a RUNPATH."),
         _ONE_KIND,
         _into_others,
     ),

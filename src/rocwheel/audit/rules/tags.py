@@ -1,4 +1,4 @@
-"""Rules about compatibility tags: the promises in a wheel's name hold for every file in it (:pep:`425`, :pep:`600`)."""
+"""Rules about compatibility tags: every file in a wheel matches the tags in its name (:pep:`425`, :pep:`600`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _too_old(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
         if promised and floor and floor.glibc > promised:
-            found = f"promises to run on glibc {promised[0]}.{promised[1]}, but needs a newer one ({floor.reason})"
+            found = f"promises to run on glibc {promised[0]}.{promised[1]}, but needs a newer version ({floor.reason})"
             remedy = _REALIGN if floor.is_by_alignment else _retagging(subject, owner)
             yield Evidence(owner.label, found, remedy, _versions(promised, floor))
 
@@ -56,7 +56,7 @@ def _too_new(subject: Subject) -> Iterator[Evidence]:
 
 
 def _versions(promised: tuple[int, int], floor: PlatformFloor) -> tuple[str, str]:
-    """Return the glibc version of a wheel's tag, and the tag that the wheel could have: the facts of a finding."""
+    """Return a finding's facts: the glibc version in the wheel's tag, and the tag that the wheel could have."""
     return ".".join(map(str, promised)), floor.tag
 
 
@@ -71,12 +71,12 @@ def _unknown(subject: Subject) -> Iterator[Evidence]:
 
 
 def _repaired(subject: Subject, owner: Distribution) -> list[str]:
-    """Return the platform tags of a wheel after a repair."""
+    """Return a wheel's platform tags after a repair."""
     return repaired_platforms(split_tags(owner.name_tags[2]), subject.tree.files_of[owner.source])
 
 
 def _retagging(subject: Subject, owner: Distribution) -> str:
-    """Return the remedy for wrong platform tags: the repair if it changes them, or steps for the user."""
+    """Return the remedy for wrong platform tags: a repair if it changes the tags, or steps for the user."""
     repaired = ".".join(_repaired(subject, owner))
     return _BY_HAND if repaired == owner.name_tags[2] else f"Use the tag {repaired}. 'rocwheel repair' sets it."
 
@@ -87,7 +87,7 @@ def _local(subject: Subject) -> Iterator[Evidence]:
         for tag in platforms:
             if tag.is_local:
                 remedy = _TAKE_OUT if lowest_glibc(platforms) else _retagging(subject, owner)
-                found = f"has the tag {tag.text}: public indexes such as PyPI refuse it"
+                found = f"has the tag {tag.text}: public indexes such as PyPI reject the wheel"
                 yield Evidence(owner.label, found, remedy, (tag.text,))
 
 
@@ -109,7 +109,7 @@ def _purelib(subject: Subject) -> Iterator[Evidence]:
 def _machines(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         platforms = wheel_platforms(owner.label)
-        # Unknown tags name no machine, and another rule reports them.
+        # Unknown tags don't contain a machine, and another rule reports them.
         machines = {tag.machine for tag in platforms if tag.is_linux and is_known_platform(tag.text)}
         other = [tag.text for tag in platforms if tag.system in ("windows", "macos")]
         for file in files:
@@ -118,16 +118,16 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(file.source, found, facts=(*other,))
             elif owner.is_for_musl and file.elf and _GLIBC in file.elf.needed:
                 yield Evidence(
-                    file.source, f"needs {_GLIBC} of glibc, which systems with musl don't have", facts=(_GLIBC,)
+                    file.source, f"needs {_GLIBC} from glibc, which systems with musl don't have", facts=(_GLIBC,)
                 )
             elif machines and file.elf is not None and host_machines()[file.elf.machine] not in machines:
-                found = f"is for {host_machines()[file.elf.machine]}, but {owner.label} is not tagged for it"
+                found = f"is for {host_machines()[file.elf.machine]}, but {owner.label} has no tag for this machine"
                 yield Evidence(file.source, found, facts=(str(file.elf.machine),))
         yield from _windows_machines(subject, owner)
 
 
 def _windows_machines(subject: Subject, owner: Distribution) -> Iterator[Evidence]:
-    """Find DLLs and programs that the machine in the tag can't load, and DLLs in wheels for Linux."""
+    """Find DLLs and programs that the tag's machine can't load, and DLLs in wheels for Linux."""
     platforms = wheel_platforms(owner.label)
     tags = ", ".join(tag.text for tag in platforms)
     machines = {_COFF_MACHINES.get(tag.text) for tag in platforms if tag.system == "windows"} - {None}
@@ -163,9 +163,9 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
 
 
 def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> Iterator[Evidence]:
-    """Find extension modules whose names show that the Python versions in the tag don't import them.
+    """Find extension modules that the Python versions in the tag don't import, according to the modules' names.
 
-    A library that no Python can import may have such a name, too: ``torch.ops.load_library`` opens it by its path.
+    A library that isn't for import may also have such a name: ``torch.ops.load_library`` opens the library by its path.
     """
     python, abi, _ = owner.name_tags
     if not all(map(_ONE_PYTHON.fullmatch, python.split("."))):
@@ -184,9 +184,9 @@ def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> I
 def _unimportable(
     owner: Distribution, found: dict[str, InstalledFile], serves: AbstractSet[str], *, is_abi3: bool
 ) -> Iterator[Evidence]:
-    """Find a module that some Python version in the wheel's tag can't import.
+    """Find a module that a Python version in the wheel's tag can't import.
 
-    ``found`` maps the tag of the Python version that imports a file to the file; the tag is empty for every Python.
+    ``found`` maps tags of Python versions to the files that they import. An empty tag stands for every Python version.
     """
     if "" in found or (not is_abi3 and serves <= found.keys()):
         return
@@ -198,7 +198,10 @@ def _unimportable(
 
 
 def _module_python(abi: str) -> str:
-    """Return the tag of the Python that imports a module, from the ABI in its name; empty for every Python."""
+    """Return the tag of the Python version for the ABI in a module's name.
+
+    An empty string means every Python version.
+    """
     match = _MODULE_ABI.match(abi)
     kinds = {"cpython-": "cp", "cp": "cp", "pypy": "pp"}
     return f"{kinds[match['kind']]}{match['version']}" if match else ""
@@ -235,7 +238,7 @@ def _unstable(
         yield Evidence(file.source, found, facts=(*unstable,))
     if newer:
         needed = max(added[name] for name in newer)[1]
-        found = f"uses {first_of(newer)} of Python 3.{needed}, but {owner.label} is for 3.{oldest[1]}"
+        found = f"uses {first_of(newer)} from Python 3.{needed}, but {owner.label} is for 3.{oldest[1]}"
         remedy = f"Tag the wheel cp3{needed}-abi3, or set Py_LIMITED_API to the older version."
         yield Evidence(file.source, found, remedy, facts=(*newer,))
 
@@ -249,7 +252,7 @@ def _python_symbols(file: InstalledFile) -> list[str]:
 
 
 def _is_provided(subject: Subject, user: InstalledFile, name: str) -> bool:
-    """Return whether a library defines a symbol, or may define it because a library that ``user`` needs isn't given."""
+    """Return whether a library defines a symbol, or whether a library that isn't given may define it for ``user``."""
     if user.elf and any(
         needed not in subject.tree.libraries and subject.system.find(needed, user.elf.machine) is None
         for needed in user.elf.needed
@@ -259,7 +262,7 @@ def _is_provided(subject: Subject, user: InstalledFile, name: str) -> bool:
 
 
 def _python_of(name: str) -> str:
-    """Return the tag of the Python version of a library name, such as ``cp312``; empty for any other name."""
+    """Return the tag of the Python version in a library's name, such as ``cp312``, or an empty string."""
     if match := _LIBPYTHON.fullmatch(name):
         return f"cp{match['major']}{match['minor']}"
     match = _PYTHON_DLL.fullmatch(name)
@@ -277,7 +280,7 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
 
 
 def _line_severity(owner: Distribution, named: Sequence[str]) -> Severity | None:
-    """Return NOTE if a line only contains several tags, as the file name does: all installers accept it."""
+    """Return NOTE if a line only contains several tags, like the file name. All installers accept such a line."""
     lines = [line.split("-") for line in owner.tags]
     if any(len(parts) != _TAG_PARTS for parts in lines):
         return None
@@ -325,18 +328,16 @@ _COFF_MACHINES = {tag: machine for machine, tag in WINDOWS_TAGS.items()}
 _MACHINE = "Build a separate wheel for each machine, with a tag that matches its files."
 _TAG = "Use the tag that the files require. 'rocwheel repair' sets it."
 _BY_HAND = (
-    "Use the tag of the system that the files run on, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, "
-    "macosx_11_0_arm64 or win_amd64, and build a wheel for each such system."
+    "Use the tag of the system on which the files run, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, "
+    "macosx_11_0_arm64, or win_amd64. Build a wheel for each such system."
 )
 _REALIGN = "'rocwheel repair' sets an alignment that every glibc accepts. patchelf 0.18 causes this problem."
 _TAKE_OUT = "Remove that tag from the file name and from WHEEL. The other tags are enough."
 _OLDER = "If you test the wheel on the older glibc, add that tag. 'rocwheel repair' keeps such tags."
 
 RULES = (
-    Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag names.", _TAG, _too_old),
-    Rule(
-        "tag-too-new", Severity.NOTE, "The tag of a wheel names every system on which the wheel runs.", _OLDER, _too_new
-    ),
+    Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag covers.", _TAG, _too_old),
+    Rule("tag-too-new", Severity.NOTE, "A wheel's tag covers every system on which the wheel runs.", _OLDER, _too_new),
     Rule("tag-unknown", Severity.ERROR, "Installers recognize the platform tag of a wheel.", _TAG, _unknown),
     Rule("tag-local", Severity.WARNING, "Public indexes accept the platform tag of a wheel.", _TAG, _local),
     Rule(
@@ -345,7 +346,7 @@ RULES = (
     Rule(
         "elf-in-purelib",
         Severity.ERROR,
-        "A wheel with machine code is installed into platlib.",
+        "Installers put a wheel with machine code into platlib.",
         "Set 'Root-Is-Purelib: false'. 'rocwheel repair' does this for you.",
         _purelib,
     ),
@@ -353,10 +354,10 @@ RULES = (
     Rule(
         "wrong-python",
         Severity.ERROR,
-        "A file that works only with one Python version is in a wheel for that version.",
+        "A file that works with only one Python version is in a wheel for that version.",
         (
-            "Don't link with libpython, because extension modules find its symbols in the interpreter. "
-            "Otherwise, tag the wheel for that version."
+            "Don't link extension modules with libpython, because they find its symbols in the interpreter. For "
+            "other files, tag the wheel for that version."
         ),
         _pythons,
     ),
@@ -378,7 +379,7 @@ RULES = (
     Rule(
         "mach-o-unchecked",
         Severity.NOTE,
-        "The audit doesn't read Mach-O files of macOS.",
+        "The audit doesn't read Mach-O files (for macOS).",
         "Check these files with delocate, and import the package on macOS.",
         _mach_o,
     ),

@@ -1,6 +1,6 @@
-"""Rules about undefined symbols: a library that the file loads defines them (gABI, "Symbol Table").
+"""Rules about undefined symbols: the libraries that a file loads define them (gABI, "Symbol Table").
 
-A file finds its own symbols, those of all files that it needs, and those of files that are loaded before it.
+A file can use its own symbols, the symbols of all files that it needs, and those of files that were loaded before.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 class Definitions:
-    """The symbols that files define, by name.
+    """The symbols that files define, keyed by name.
 
-    A process may have hundreds of files, each with thousands of references. This class therefore keeps only the names
+    A process can have hundreds of files, each with thousands of references. Therefore, this class keeps only the names
     in ``references``.
     """
 
@@ -52,7 +52,7 @@ class Definitions:
                 self._holders[name].append(path)
 
     def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
-        """Return whether one of the files at ``paths`` defines the symbol of one of the given references."""
+        """Return whether one of the files at ``paths`` defines the symbol for one of the references."""
         holders = self._holders.get(reference.name.encode(), ())
         return any(path in paths and self._linkages[path].defines(reference) for path in holders)
 
@@ -64,14 +64,14 @@ class Scope(msgspec.Struct, frozen=True):
     paths: frozenset[str]
     """The files in the process whose symbols are known."""
     patterns: tuple[str, ...] = ()
-    """Symbols that system libraries define without versions, or that the interpreter has."""
+    """Patterns for symbols that system libraries define without versions, and for the interpreter's symbols."""
     unseen: frozenset[str] = frozenset()
-    """Loaded libraries that were not given: they may define any symbol."""
+    """Loaded libraries that weren't given. They can define any symbol."""
     is_partial: bool = False
-    """Whether a possible source of unversioned symbols is missing or was not given."""
+    """Whether a possible source of unversioned symbols is missing or wasn't given."""
 
     def has(self, reference: SymbolReference) -> bool:
-        """Return whether a symbol is defined, or whether a library that was not given may define it."""
+        """Return whether a symbol is defined, or whether a library that wasn't given may define it."""
         if reference.version and any(fnmatchcase(reference.library, name) for name in self.unseen):
             return True
         if self.definitions.has(reference, self.paths):
@@ -85,12 +85,12 @@ class Scope(msgspec.Struct, frozen=True):
 
 @functools.cache
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return one expression for all patterns, because the cache of `fnmatch` holds too few."""
+    """Return a single expression for all patterns, because the cache of `fnmatch` is too small for them."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 def unmet_references(linkage: Linkage, scope: Scope) -> list[SymbolReference]:
-    """Return the references of a file that nothing in the process defines, sorted."""
+    """Return a file's references that nothing in the process defines, sorted."""
     return sorted(reference for reference in linkage.references if not scope.has(reference))
 
 
@@ -100,13 +100,13 @@ def is_of_interpreter(reference: SymbolReference) -> bool:
 
 
 def _host_symbols(file: InstalledFile) -> tuple[str, ...]:
-    """Return patterns of the symbols in the program that loads a file as its plug-in; empty for other files."""
+    """Return patterns for the symbols of the program that loads a plugin, or an empty tuple for other files."""
     definitions = file.traits.linkage.definitions if file.traits else frozenset()
     return tuple(chain.from_iterable(p for entry, p in plugin_symbols().items() if entry.encode() in definitions))
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """The files by path, and the names of other libraries, that one or more processes add to a scope."""
+    """The files, keyed by path, and the names of other libraries that one or more processes add to a scope."""
 
     paths: frozenset[str] = frozenset()
     unseen: frozenset[str] = frozenset()
@@ -116,19 +116,19 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Scopes:
-    """The scopes of a tree's files. Shared parts are computed once."""
+    """The scopes of a tree's files. Scopes share parts, which are computed only once."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         linkages = {path: file.traits.linkage for path, file in subject.tree.by_path.items() if file.traits}
-        # If several files are at one path, each has references.
+        # Several files can have the same path, and each has references.
         used = (file.traits.linkage.references for file in subject.tree.files if file.traits)
         self._definitions = Definitions(linkages, chain.from_iterable(used))
         self._in_interpreter = _interpreter_files(subject.processes, subject)
         self._before: dict[tuple[str, ...], _Part] = {}
 
     def of(self, process: Process) -> Scope:
-        """Return the scope of a file that an interpreter or a program loads, including files that the settings add.
+        """Return the scope of a file that an interpreter or a program loads, including files from the settings.
 
         The scope doesn't include files that the file opens by name, because ``dlopen`` doesn't share their symbols.
         """
@@ -147,7 +147,10 @@ class Scopes:
         return _Part(frozenset(file.path for _, file in files if file), frozenset(unseen | missing))
 
     def _part_before(self, names: tuple[str, ...]) -> _Part:
-        """Return the part that the settings load before a file, given by paths or names."""
+        """Return the part with the files that are loaded before a file according to the settings.
+
+        Names can be paths.
+        """
         if names not in self._before:
             found = {name: _files(self._subject, name) for name in names}
             declared = _Part(unseen=frozenset(name for name in names if not found[name]))
@@ -158,7 +161,7 @@ class Scopes:
 
 
 def _files(subject: Subject, pattern: str) -> list[InstalledFile]:
-    """Return the programs and libraries whose path or file name a pattern matches."""
+    """Return the programs and libraries whose path or file name matches a pattern."""
     return [f for f in subject.tree.files if f.is_loadable and _fits(f, pattern)]
 
 
@@ -167,9 +170,9 @@ def _fits(file: InstalledFile, pattern: str) -> bool:
 
 
 def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
-    """Return the paths of Python's extension modules and of all their dependencies: an interpreter is already loaded.
+    """Return the paths of Python's extension modules and their dependencies. An interpreter has already loaded them.
 
-    Copies of such files count as well. Wheels contain no links, so a library's other names are copies.
+    Copies of such files also count. Wheels contain no links, so a library's other names are copies.
     """
     found = set()
     for process in processes:
@@ -181,11 +184,11 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
 
 
 def absent_versioned(subject: Subject, process: Process) -> list[str]:
-    """Return the libraries whose versions a file references, but that nothing in the process loads.
+    """Return the libraries whose versions a file references, although nothing in the process loads these libraries.
 
-    glibc aborts in this case (``_dl_check_map_versions`` in dl-version.c). It searches for the name among all loaded
-    files, not only in the file's NEEDED entries. The C library is always loaded, and an interpreter has the math
-    library. Libraries that aren't given may load others: system libraries may load other system libraries.
+    In this case, glibc aborts (``_dl_check_map_versions`` in dl-version.c). It searches for the name among all loaded
+    files, not only in the file's NEEDED entries. The C library is always loaded, and an interpreter has loaded the math
+    library. Libraries that aren't given may load other libraries: system libraries may load other system libraries.
     """
     needs = process.file.elf.version_needs if process.file.elf else ()
     declared = subject.settings.loaders_of(process.file.path)
@@ -211,18 +214,18 @@ _OWN_FAMILY = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "l
 
 
 class VersionGap(msgspec.Struct, frozen=True):
-    """A reference to a version, and the library without that version where the loader finds the symbol."""
+    """A reference to a symbol version, and the library that defines the symbol without that version."""
 
     reference: SymbolReference
     library: InstalledFile
 
 
 def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
-    """Yield the references of a process's file at which the loader aborts (glibc, ``check_match`` in dl-lookup.c).
+    """Yield the references in a process's file for which the loader aborts (glibc, ``check_match`` in dl-lookup.c).
 
-    A library without a version table satisfies any reference with the symbol's name, unless the reference names a
-    version of that library. In that case, the loader assumes that the library has lost its versions. The loader refuses
-    a library with other versions before it looks up any symbol (``_dl_check_map_versions`` in dl-version.c).
+    A library without a version table satisfies any reference with the symbol's name, except references to a version of
+    that library. In that case, the loader assumes that the library lost its versions. The loader rejects a library with
+    other versions before it looks up any symbol (``_dl_check_map_versions`` in dl-version.c).
     """
     traits = process.file.traits
     names = {search.name: search.found for search in process.loader.searches if search.found is not None}
@@ -241,7 +244,7 @@ def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
 
 
 def _lacks(library: InstalledFile, reference: SymbolReference) -> bool:
-    """Return whether a library defines versions, but not the version that a reference names."""
+    """Return whether a library defines versions, but not the version in a reference."""
     versions = library.traits.linkage.versions if library.traits else ()
     return bool(versions) and reference.version.encode() not in versions
 
@@ -277,7 +280,9 @@ def _undefined(subject: Subject) -> Iterator[Evidence]:
             references = [gap.reference for gap in group]
             elf = group[0].library.elf
             without = (
-                "doesn't have that version: the loader refuses it" if elf and elf.version_definitions else _UNVERSIONED
+                "doesn't have that version: the loader rejects the file"
+                if elf and elf.version_definitions
+                else _UNVERSIONED
             )
             found = f"needs {_shown(references)} from {library}, which {without}"
             yield Evidence(process.file.source, found, _RELINK, (library, *map(str, references)))
@@ -295,7 +300,7 @@ def _shown(unmet: Sequence[SymbolReference]) -> str:
 
 
 def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
-    """Return the library that defines most of the symbols, or the condition for using it; otherwise empty."""
+    """Return the library that defines most of the symbols, or the condition for using it, or an empty string."""
     counts = {
         file.path: sum(map(file.traits.linkage.defines, unmet))
         for file in subject.tree.files
@@ -307,9 +312,9 @@ def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
     return f" ({counts[best]} defined in {best})" if best and counts[best] else ""
 
 
-_AFTER = "; it works only if {}, which defines {}, is loaded first with RTLD_GLOBAL"
+_AFTER = "; the file works only if {}, which defines {}, is loaded first with RTLD_GLOBAL"
 _EMBED = "If a program other than Python loads the file, link the file with libpython."
-_IN_PYTHON = "; it works only in a Python process, because the interpreter defines them"
+_IN_PYTHON = "; the file works only in a Python process, because the interpreter defines them"
 _UNVERSIONED = "has no symbol versions: the loader aborts"
 _RELINK = "Link both files again: one of them was built with a version script."
 
@@ -319,15 +324,16 @@ RULES = (
         Severity.ERROR,
         "The libraries that a file loads define all of its undefined symbols.",
         (
-            "Link the file with the libraries that define the symbols. The linker reports them with "
-            "-Wl,-z,defs. If the file's loader defines them, add it under loaded-by in the settings."
+            "Link the file with the libraries that define the symbols. With -Wl,-z,defs, the linker reports "
+            "undefined symbols. If the program that loads the file defines the symbols, add the program under "
+            "loaded-by in the settings."
         ),
         _undefined,
     ),
     Rule(
         "version-of-unneeded",
         Severity.ERROR,
-        "A file lists every library whose symbol versions it uses as NEEDED.",
+        "A file has a NEEDED entry for every library whose symbol versions it uses.",
         (
             "Link the file again without the library, or add the NEEDED entry again. 'patchelf "
             "--remove-needed' doesn't remove the version table."

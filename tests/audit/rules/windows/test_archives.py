@@ -23,7 +23,7 @@ BREACHES = {
             owner=LIBRARIES,
         ),
         "_rocm_sdk_libraries/bin/rocsparse.dll",
-        "looks for its device code in '../.kpack/blas_lib_@GFXARCH@.kpack', which doesn't exist; there are "
+        "looks for its device code in '../.kpack/blas_lib_@GFXARCH@.kpack', which doesn't exist; the folder contains "
         "_rocm_sdk_libraries/bin/.kpack/blas_lib_gfx1100.kpack",
     )
 }

@@ -18,8 +18,8 @@ BREACHES = {
     "dll-missing": Breach(
         one(dll("demo/a.dll", "KERNEL32.dll", "absent.dll"), owner=windows_package()),
         "demo/a.dll",
-        "needs absent.dll, but no package has it, and neither ROCm nor Windows provides it: error 126, which "
-        "doesn't name it",
+        "needs absent.dll, but no package contains it, and neither ROCm nor Windows provides it: error 126, which "
+        "doesn't include its name",
     ),
     "dll-unreachable": Breach(
         one(
@@ -28,7 +28,7 @@ BREACHES = {
             owner=CORE,
         ),
         "_rocm_sdk_core/bin/a.dll",
-        "needs plugin.dll, which is in _rocm_sdk_core/lib/plugins, where Windows doesn't search for it",
+        "needs plugin.dll, which is in _rocm_sdk_core/lib/plugins, a folder that Windows doesn't search",
     ),
     "dll-function": Breach(
         one(dll("demo/a.dll", "b.dll", functions=("f", "g", "#7")), dll("demo/b.dll"), owner=windows_package()),
@@ -48,7 +48,7 @@ BREACHES = {
     "dll-debug-runtime": Breach(
         one(dll("demo/a.dll", "VCRUNTIME140D.dll"), owner=windows_package()),
         "demo/a.dll",
-        "needs VCRUNTIME140D.dll, which only machines with Visual Studio have",
+        "needs VCRUNTIME140D.dll, which exists only on machines with Visual Studio",
     ),
     "dll-from-driver": Breach(
         tree((CORE, [HIP, COMGR, exe("_rocm_sdk_core/lib/llvm/bin/tool.exe", "amdhip64_7.dll")])),
@@ -59,7 +59,7 @@ BREACHES = {
     "dll-of-driver": Breach(
         one(dll("demo/OpenCL.dll"), owner=windows_package()),
         "demo/OpenCL.dll",
-        "has the name of a DLL that AMD's driver puts into System32: who loads it by that name may get the driver's",
+        "has the name of a DLL that AMD's driver puts into System32: loading by that name may return the driver's",
     ),
 }
 
@@ -97,7 +97,7 @@ def test_dlls_that_the_settings_say_are_opened_by_name_are_looked_for_too() -> N
     settings = {"dlopen": {"*/amdhip64_7.dll": ("rocm_kpack.dll",)}}
     (finding,) = find(one(hip, owner=CORE), **settings)
     assert (finding.rule, finding.severity) == ("dll-missing", Severity.ERROR)
-    assert finding.found.startswith("opens rocm_kpack.dll by name, but no package has it")
+    assert finding.found.startswith("opens rocm_kpack.dll by name, but no package contains it")
     assert find(one(hip, dll("_rocm_sdk_core/bin/rocm_kpack.dll"), owner=CORE), **settings) == []
 
 
@@ -108,7 +108,7 @@ def test_extension_modules_may_import_from_each_other() -> None:
 def test_a_delay_loaded_dll_that_is_missing_is_a_warning() -> None:
     (finding,) = find(one(dll("demo/a.dll", delayed=("late.dll",)), owner=windows_package()))
     assert (finding.rule, finding.severity) == ("dll-missing", Severity.WARNING)
-    assert finding.found.startswith("calls late.dll later (it is delay-loaded), but no package has it")
+    assert finding.found.startswith("delay-loads late.dll, but no package contains it")
 
 
 def test_a_dll_of_another_machine_does_not_count() -> None:
@@ -141,9 +141,10 @@ def test_a_required_package_that_is_not_given_may_have_the_dll() -> None:
     (finding,) = find(one(dll("demo/a.dll", "helper.dll"), owner=owner))
     assert (finding.rule, finding.severity) == ("dll-missing", Severity.WARNING)
     assert finding.found == (
-        "needs helper.dll, which no given package has; it may be in helper, which demo requires and which was not given"
+        "needs helper.dll, which no given package contains; it may be in helper, which demo requires and which was "
+        "not given"
     )
-    assert finding.remedy == "Give it with --with, or use --with-requirements."
+    assert finding.remedy == "Add it with --with, or use --with-requirements."
 
 
 def test_a_dll_that_no_requirement_has_is_an_error() -> None:
@@ -240,7 +241,7 @@ def test_only_the_driver_may_have_a_dll_that_no_package_has() -> None:
         (
             "dll-from-driver",
             "demo/a.dll",
-            "needs amd_comgr_2.dll, which no package has: only AMD's driver installs it, in any version",
+            "needs amd_comgr_2.dll, which no package contains: only AMD's driver installs it, in any version",
         )
     ]
 
@@ -248,7 +249,7 @@ def test_only_the_driver_may_have_a_dll_that_no_package_has() -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("amd_comgr_2.dll", "Require the ROCm package that has it."),
+        ("amd_comgr_2.dll", "Require the ROCm package that contains the DLL."),
         ("amdxc64.dll", "Load the DLL only if it exists."),
     ],
 )

@@ -35,8 +35,8 @@ BREACHES = {
     "windows-kernels": Breach(
         one(data(f"{'y' * 90}/rocblas/library/a.dat"), owner=windows_package()),
         f"{'y' * 90}/rocblas/library/a.dat",
-        f"is in {'y' * 90}/rocblas/library, where rocBLAS finds kernels only in paths of up to "
-        "174 characters: this leaves 67 for the "
+        f"is in {'y' * 90}/rocblas/library, where rocBLAS finds kernels only if their paths have at most 174 "
+        "characters: this leaves 67 for the "
         "path of site-packages",
     ),
 }
@@ -119,7 +119,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             "windows-name",
             ARCHIVE,
             (
-                "contains _rocm_sdk_devel/aux.h, which can't be written: 'aux.h' is the "
+                "contains _rocm_sdk_devel/aux.h, which can't be extracted: 'aux.h' is the "
                 "name of the device AUX on Windows"
             ),
             id="name",
@@ -128,7 +128,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             packed(manifest=("bin/nul.dll",)),
             "windows-name",
             MANIFEST,
-            "contains _rocm_sdk_devel/bin/nul.dll, which can't be written: "
+            "contains _rocm_sdk_devel/bin/nul.dll, which can't be extracted: "
             "'nul.dll' is the name of the device NUL on Windows",
             id="name in the manifest",
         ),

@@ -18,12 +18,13 @@ BREACHES = {
             (windows_package("two"), [dll("two/Shared.dll")]),
         ),
         "one/shared.dll",
-        "has the name of two/Shared.dll of two, with different content: a process uses the DLL that is loaded first",
+        "has the same name as two/Shared.dll of two, with different contents: a process uses the DLL that is "
+        "loaded first",
     ),
     "dll-renamed": Breach(
         one(dll("demo/api7.dll", linked_as="api.dll"), owner=windows_package()),
         "demo/api7.dll",
-        "was linked as api.dll: files that link with it search for that name",
+        "was linked as api.dll: files that link with this DLL search for that name",
     ),
     "dll-circle": Breach(
         tree(
@@ -34,7 +35,7 @@ BREACHES = {
             (LIBRARIES, [dll("_rocm_sdk_libraries/bin/b.dll", "a.dll")]),
         ),
         "_rocm_sdk_core/bin/a.dll",
-        "needs DLLs in other folders that need it, too: _rocm_sdk_libraries/bin/b.dll",
+        "needs DLLs in other folders that also need it: _rocm_sdk_libraries/bin/b.dll",
     ),
     "import-library": Breach(
         one(data("demo/lib/libhipblas.dll.a"), dll("demo/libhipblas.dll"), owner=windows_package()),

@@ -1,4 +1,4 @@
-"""Rules about the DLLs that Windows files import: they exist, the loader finds them, and a known package has them."""
+"""Rules about imported DLLs: they exist, the loader finds them, and the package requires their packages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
 def _needs(use: DllUse) -> str:
     words = {
         LoadTime.AT_ONCE: "needs {}",
-        LoadTime.DELAYED: "calls {} later (it is delay-loaded)",
+        LoadTime.DELAYED: "delay-loads {}",
         LoadTime.OPENED: "opens {} by name",
     }
     return words[use.when].format(use.name)
@@ -55,8 +55,8 @@ def _absence(use: DllUse) -> str:
     if use.provider is not None and use.provider.windows is not None:
         return f"the one in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
     is_dll = use.user.windows is None or use.user.windows.is_dll
-    outcome = "error 126, which doesn't name it" if is_dll else "the program doesn't start (0xC0000135)"
-    return f"no package has it, and neither ROCm nor Windows provides it: {outcome}"
+    outcome = "error 126, which doesn't include its name" if is_dll else "the program doesn't start (0xC0000135)"
+    return f"no package contains it, and neither ROCm nor Windows provides it: {outcome}"
 
 
 def _place(folder: str) -> str:
@@ -70,7 +70,7 @@ def _unreachable(subject: Subject) -> Iterator[Evidence]:
 
 
 def _out_of_reach(subject: Subject, use: DllUse, folder: str) -> Evidence:
-    found = f"{_needs(use)}, which is in {_place(folder)}, where Windows doesn't search for it"
+    found = f"{_needs(use)}, which is in {_place(folder)}, a folder that Windows doesn't search"
     if use.user.windows is not None and not use.user.windows.is_dll:
         remedy = "Put the program and the DLL into one folder, or add the DLL's folder to PATH."
         return Evidence(use.user.source, found, remedy, (use.name.lower(),), Severity.WARNING)
@@ -78,13 +78,13 @@ def _out_of_reach(subject: Subject, use: DllUse, folder: str) -> Evidence:
     is_arranged = subject.tree.is_prefix or (owner is not None and is_sdk_package(owner.name))
     provider = subject.tree.owners.get(use.provider.distribution) if use.provider else None
     remedy = _INITIALIZE if provider and is_sdk_package(provider.name) and not is_arranged else ""
-    # No file shows which folders other packages add when they are imported.
+    # The files don't show which folders other packages add during an import.
     severity = None if is_arranged and use.when is not LoadTime.DELAYED else Severity.WARNING
     return Evidence(use.user.source, found, remedy, (use.name.lower(),), severity)
 
 
 def _functions(subject: Subject) -> Iterator[Evidence]:
-    """Find functions that a file imports from a DLL in the packages that doesn't export them."""
+    """Find functions that a file imports from a DLL in the packages, but that the DLL doesn't export."""
     exported: dict[str, frozenset[str]] = {}
     for use in subject.dll_uses:
         report = use.provider.windows if use.provider else None
@@ -105,7 +105,7 @@ def _functions(subject: Subject) -> Iterator[Evidence]:
 
 
 def _imported(use: DllUse) -> list[str]:
-    """Return the functions that a file imports from a DLL by name. Imports by number can't be compared."""
+    """Return the names of the functions that a file imports from a DLL. Imports by number can't be compared."""
     pe = use.user.windows.pe if use.user.windows else None
     tables = {LoadTime.AT_ONCE: pe.imports, LoadTime.DELAYED: pe.delay_imports}.get(use.when, ()) if pe else ()
     names = (name for dll in tables if dll.name.lower() == use.name.lower() for name in dll.functions)
@@ -126,7 +126,7 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
 
 
 def _provider(subject: Subject, use: DllUse) -> str:
-    """Return the package of a DLL, or the assumed SDK package; empty if there is no such package."""
+    """Return the package that provides a DLL, which can be an assumed SDK package, or an empty string."""
     if use.where is DllPlace.ASSUMED and use.kind is not DllKind.DRIVER:
         assumed = find_sdk_dll(use.name)
         return assumed.distribution if assumed else ""
@@ -140,7 +140,7 @@ _SHIP = "Ship the DLL, require the package that provides it, or add it to system
 
 
 def _redistributable(subject: Subject) -> Iterator[Evidence]:
-    """Find packages that need Visual C++ DLLs that Python doesn't have; one finding for each package."""
+    """Find packages that need Visual C++ DLLs that Python doesn't have. Yield one finding for each package."""
     wanted: dict[str, dict[str, DllUse]] = defaultdict(dict)
     for use in subject.dll_uses:
         if use.where is DllPlace.SYSTEM and use.kind is DllKind.VISUAL_CPP and not _has_python(use):
@@ -153,14 +153,14 @@ def _redistributable(subject: Subject) -> Iterator[Evidence]:
 
 
 def _has_python(use: DllUse) -> bool:
-    """Return whether Python is already loaded with its DLLs, which isn't the case for a program."""
+    """Return whether Python and its DLLs are already loaded. This isn't the case for a program."""
     return use.user.windows is not None and use.user.windows.is_dll and comes_with_python(use.name)
 
 
 def _debug(subject: Subject) -> Iterator[Evidence]:
     for use in subject.dll_uses:
         if use.where is DllPlace.SYSTEM and use.kind is DllKind.DEBUG:
-            found = f"needs {use.name}, which only machines with Visual Studio have"
+            found = f"needs {use.name}, which exists only on machines with Visual Studio"
             yield Evidence(use.user.source, found, facts=(use.name.lower(),))
 
 
@@ -169,9 +169,11 @@ def _from_driver(subject: Subject) -> Iterator[Evidence]:
         if use.where is not DllPlace.DRIVER or (use.provider is None and comes_with_any_driver(use.name)):
             continue
         if use.provider is None:
-            found = f"needs {use.name}, which no package has: only AMD's driver installs it, in any version"
+            found = f"needs {use.name}, which no package contains: only AMD's driver installs it, in any version"
             has_package = find_sdk_dll(use.name) is not None
-            remedy = "Require the ROCm package that has it." if has_package else "Load the DLL only if it exists."
+            remedy = (
+                "Require the ROCm package that contains the DLL." if has_package else "Load the DLL only if it exists."
+            )
         else:
             found = f"loads AMD's driver DLL {use.name} from System32, if it exists, instead of {use.provider.path}"
             remedy = ""
@@ -179,12 +181,12 @@ def _from_driver(subject: Subject) -> Iterator[Evidence]:
 
 
 def _driver_names(subject: Subject) -> Iterator[Evidence]:
-    """Find DLLs with names of driver DLLs in packages that ROCm doesn't load by path."""
+    """Find DLLs with the names of driver DLLs in packages other than ROCm's own, which ROCm loads by path."""
     for file, report in subject.windows.audited:
         owner = subject.tree.owners.get(file.distribution)
         is_rocm = subject.tree.is_prefix or (owner is not None and is_sdk_package(owner.name))
         if report.is_dll and is_driver_dll(file.name) and not is_rocm:
-            found = "has the name of a DLL that AMD's driver puts into System32: who loads it by that name may get the"
+            found = "has the name of a DLL that AMD's driver puts into System32: loading by that name may return the"
             yield Evidence(file.source, f"{found} driver's", facts=(file.name.lower(),))
 
 
@@ -192,7 +194,7 @@ RULES = (
     Rule(
         "dll-missing",
         Severity.ERROR,
-        "Every imported DLL is in the packages, in ROCm's packages, or part of Windows.",
+        "Every imported DLL is in the packages, in ROCm's packages, or in Windows.",
         _SHIP,
         _missing,
     ),
@@ -223,7 +225,7 @@ RULES = (
     Rule(
         "dll-redistributable",
         Severity.NOTE,
-        "A package needs no Visual C++ libraries beyond those that Python ships.",
+        "A package needs no Visual C++ libraries except for those in Python.",
         "Tell users to install Microsoft's Visual C++ redistributable, or link with /MT.",
         _redistributable,
     ),
@@ -244,7 +246,7 @@ RULES = (
     Rule(
         "dll-of-driver",
         Severity.WARNING,
-        ("Only ROCm's own packages ship DLLs with the names of driver DLLs, because they load them by path."),
+        ("Only ROCm's own packages ship DLLs with the names of driver DLLs, because ROCm loads these DLLs by path."),
         (
             "Use the DLLs of rocm-sdk-core. Otherwise, load the DLL by its absolute path before any "
             "file that imports it."

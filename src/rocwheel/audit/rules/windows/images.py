@@ -1,4 +1,4 @@
-"""Rules about DLLs and programs as files: layouts that the loader or a signature check refuses."""
+"""Rules about DLLs and programs as files: layouts that the loader rejects, and invalid signatures."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _faults(kind: FaultKind) -> Callable[[Subject], Iterator[Evidence]]:
         for file, report in subject.windows.audited:
             faults = [fault.found for fault in report.faults if fault.kind is kind]
             if faults:
-                # One wrong number causes many faults, so the finding counts them. The facts contain no text, because
-                # addresses change with every version.
+                # One wrong number causes many faults, so the finding contains only their number. The facts contain no
+                # text, because addresses change with every version.
                 more = f"; and {count(len(faults) - 1, 'more fault')}" if len(faults) > 1 else ""
                 yield Evidence(file.source, faults[0] + more)
 
@@ -61,7 +61,7 @@ RULES = (
     Rule(
         "image-signature",
         Severity.WARNING,
-        "A signature matches the bytes of the file.",
+        "A signature matches the file's contents.",
         "Sign the file after its last edit, or remove the signature.",
         _faults(FaultKind.SIGNATURE),
     ),

@@ -1,4 +1,4 @@
-"""Rules about paths in Windows packages: names that the file system refuses or confuses, and path lengths."""
+"""Rules about paths in Windows packages: names that the file system rejects or confuses, and long paths."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile
 
 _TENSILE_LONGEST = 174
-"""The longest path of a kernel folder; rocBLAS fails with longer paths (lemonade-sdk, pull request 3473)."""
+"""The maximum length of a path in a kernel folder.
+
+rocBLAS fails with longer paths (lemonade-sdk, pull request 3473).
+"""
 _TENSILE_FOLDERS = ("rocblas/library", "hipblaslt/library")
 _PACKAGE_FOLDER = "_rocm_sdk_libraries/"
-"""The longest path that packing adds before the paths of a prefix."""
+"""The longest folder name that packing adds before a path in a prefix."""
 
 
 def _refused(subject: Subject) -> Iterator[Evidence]:
@@ -35,11 +38,11 @@ def _refused(subject: Subject) -> Iterator[Evidence]:
         if path == file.path:
             yield Evidence(file.source, f"can't be installed: {fault}")
         else:
-            yield Evidence(file.source, f"contains {path}, which can't be written: {fault}", facts=(path,))
+            yield Evidence(file.source, f"contains {path}, which can't be extracted: {fault}", facts=(path,))
 
 
 def _audited(subject: Subject) -> list[tuple[str, InstalledFile]]:
-    """Return each path that Windows must accept, with its file or the file that contains it in packed form."""
+    """Return each path that Windows must accept, with its file, or with the packed file that contains it."""
     return [(path, file) for path, file in subject.windows.places if not subject.tree.is_context(file)]
 
 
@@ -60,7 +63,7 @@ def _cases(subject: Subject) -> Iterator[Evidence]:
 
 
 def _long(subject: Subject) -> Iterator[Evidence]:
-    """Find paths that leave too little room for the path of site-packages; one finding for each package."""
+    """Find paths that leave too little room for the path of site-packages. Yield one finding for each package."""
     wanted = subject.settings.site_packages_length
     for places in _by_owner(subject):
         path, longest = max(places, key=lambda place: path_length(place[0]))
@@ -77,7 +80,7 @@ def _long(subject: Subject) -> Iterator[Evidence]:
 
 
 def _by_owner(subject: Subject) -> list[list[tuple[str, InstalledFile]]]:
-    """Return the paths in site-packages of each package, each once, with their files."""
+    """Return each package's distinct paths in site-packages, with their files."""
     found: dict[str, dict[str, InstalledFile]] = {}
     for path, file in _audited(subject):
         # Scripts and data are in folders above site-packages, so they have more room.
@@ -105,7 +108,10 @@ def _kernels(subject: Subject) -> Iterator[Evidence]:
         installed = f"{_PACKAGE_FOLDER}{folder}" if subject.tree.is_prefix else folder
         room = room_above(installed, _TENSILE_LONGEST)
         if room < wanted:
-            found = f"is in {folder}, where rocBLAS finds kernels only in paths of up to {_TENSILE_LONGEST} characters"
+            found = (
+                f"is in {folder}, where rocBLAS finds kernels only if their paths have at most {_TENSILE_LONGEST} "
+                "characters"
+            )
             yield Evidence(file.source, f"{found}: this leaves {max(room, 0)} for the path of site-packages")
 
 

@@ -1,4 +1,4 @@
-"""Rules about sets of DLLs: names that two DLLs share, names without a file, and circular dependencies."""
+"""Rules about several DLLs: DLLs with the same name, names without a file, and circular dependencies."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import InstalledFile
 
 _MANGLED = re.compile(r"-[0-9a-f]{8,64}(?=\.dll$)")
-"""The suffix that delvewheel adds to the names of the DLLs that it copies.
+"""The suffix that delvewheel adds to the names of copied DLLs.
 
-It also changes the files that import them.
+delvewheel also changes the files that import them.
 """
 _EXTENSION_MODULE = ".pyd"
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
-    """Find DLLs with the same name in several packages. A process uses the one that is loaded first."""
+    """Find DLLs with the same name in several packages. A process uses the DLL that is loaded first."""
     if not subject.windows.is_platform or subject.tree.is_prefix:
         return
     for name, files in sorted(subject.windows.by_name.items()):
@@ -43,7 +43,7 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
         others = [file for file in held if file is not audited[0]]
         alike = "the same" if len({file.sha256 for file in held}) == 1 and held[0].sha256 else "different"
         places = first_of([f"{file.path} of {_owner(subject, file)}" for file in others])
-        found = f"has the name of {places}, with {alike} content: a process uses the DLL that is loaded first"
+        found = f"has the same name as {places}, with {alike} contents: a process uses the DLL that is loaded first"
         facts = (name.lower(), *(_owner(subject, file) for file in others))
         yield Evidence(audited[0].source, found, facts=facts)
 
@@ -56,16 +56,16 @@ def _owner(subject: Subject, file: InstalledFile) -> str:
 def _renamed(subject: Subject) -> Iterator[Evidence]:
     for file, report in subject.windows.audited:
         exports = report.pe.exports if report.pe else None
-        # Nothing links with an extension module: Python opens it by its path.
+        # No file links with an extension module, because Python opens extension modules by their path.
         if exports is None or not exports.dll or not report.is_dll or file.name.lower().endswith(".pyd"):
             continue
         if fold_case(exports.dll) not in {fold_case(file.name), fold_case(_MANGLED.sub("", file.name))}:
-            found = f"was linked as {exports.dll}: files that link with it search for that name"
+            found = f"was linked as {exports.dll}: files that link with this DLL search for that name"
             yield Evidence(file.source, found, facts=(exports.dll,))
 
 
 def _circles(subject: Subject) -> Iterator[Evidence]:
-    """Find DLLs in several folders that need each other, so that none of them can be loaded first."""
+    """Find DLLs in several folders that need each other, so that no DLL can be loaded first."""
     edges: dict[str, list[str]] = defaultdict(list)
     files: dict[str, InstalledFile] = {}
     for use in subject.dll_uses:
@@ -79,14 +79,14 @@ def _circles(subject: Subject) -> Iterator[Evidence]:
     for circle in find_circles(edges):
         if len({path.rpartition("/")[0] for path in circle}) > 1:
             others = circle[1:]
-            found = f"needs DLLs in other folders that need it, too: {first_of(others)}"
+            found = f"needs DLLs in other folders that also need it: {first_of(others)}"
             yield Evidence(files[circle[0]].source, found, facts=(*others,))
 
 
 def find_circles(edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the largest sets of two or more nodes that all lead to each other, each sorted.
+    """Return the largest sets of two or more nodes that all lead to each other. Each set is sorted.
 
-    This function uses Tarjan's algorithm without recursion, because damaged or crafted files may have chains of any
+    This function uses Tarjan's algorithm without recursion, because damaged or malicious files may have chains of any
     length.
     """
     walk = _Walk(edges)
@@ -96,17 +96,17 @@ def find_circles(edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
 
 
 class _Walk:
-    """A walk that enters and leaves every node once."""
+    """A traversal that enters and leaves every node once."""
 
     def __init__(self, edges: Mapping[str, Sequence[str]]) -> None:
         self.circles: list[tuple[str, ...]] = []
         self._edges = edges
         self._number: dict[str, int] = {}
-        """In the order of their visit."""
+        """The number of each visited node, in the order of the visits."""
         self._lowest: dict[str, int] = {}
-        """The lowest number that a node leads back to."""
+        """For each node, the lowest number of a node that it leads back to."""
         self._open: dict[str, None] = {}
-        """Nodes whose circle is not known yet, in the order of their visit."""
+        """Visited nodes whose circle isn't known yet, in the order of the visits."""
 
     def visit(self, root: str) -> None:
         path = [] if root in self._number else [self._enter(root)]
@@ -132,7 +132,7 @@ class _Walk:
         self._lowest[node] = min(self._lowest[node], number)
 
     def _leave(self, node: str) -> None:
-        """Remove the circle whose first entered node this is."""
+        """Remove the circle that was entered at this node."""
         if self._lowest[node] != self._number[node]:
             return
         circle = [self._open.popitem()[0]]
@@ -159,7 +159,7 @@ RULES = (
     Rule(
         "dll-clash",
         Severity.WARNING,
-        "DLLs of different packages have different names.",
+        "DLLs in different packages have different names.",
         (
             "Ship the DLL in one package and require that package in the other. Or rename one DLL, for "
             "example with a hash as delvewheel does."
@@ -169,7 +169,7 @@ RULES = (
     Rule(
         "dll-renamed",
         Severity.WARNING,
-        "A DLL has the name with which it was linked.",
+        "A DLL's file name is the name with which it was linked.",
         "Link with /OUT:NAME for the name of the file, or rename the file.",
         _renamed,
     ),
@@ -177,7 +177,7 @@ RULES = (
         "dll-circle",
         Severity.WARNING,
         "DLLs in different folders don't depend on each other in a circle.",
-        ("Remove or delay-load one of the imports. Such DLLs can't be loaded one after the other by path."),
+        ("Remove or delay-load one of the imports. DLLs that need each other can't be loaded one by one by path."),
         _circles,
     ),
     Rule(
