@@ -64,13 +64,13 @@ def test_a_wheel_for_another_toolkit_is_left_to_the_system(needed: tuple[str, ..
 
 def test_a_wheel_for_a_newer_rocm_than_the_table_is_told_apart() -> None:
     found = "libamdhip64.so.8 (the SDK has libamdhip64.so.7)"
-    reason = f"a newer ROCm than rocwheel's list of SDK libraries, because of {found}"
+    reason = f"a newer ROCm than rocwheel's list of SDK libraries because of {found}"
     assert toolkit("libamdhip64.so.8", "librccl.so.1") == Toolkit(is_sdk=False, reason=reason, is_newer=True)
 
 
 def test_where_the_sdk_is_given_a_newer_library_is_of_another_rocm() -> None:
     found = toolkit_of(tree((package(), [library("demo/a.so", "libamdhip64.so.8")]), CORE_7))
-    reason = "another version of ROCm, because of libamdhip64.so.8 (the SDK has libamdhip64.so.7)"
+    reason = "another version of ROCm because of libamdhip64.so.8 (the SDK has libamdhip64.so.7)"
     assert found == Toolkit(is_sdk=False, reason=reason)
 
 
