@@ -7,7 +7,9 @@ import posixpath
 from collections import defaultdict
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.artifact import FileKind
 from rocwheel.artifacts.catalog import PrefixIndex, describe_end, resolve_link
@@ -16,7 +18,7 @@ from rocwheel.build.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.build.planning.options import FAMILY_OPTIONS
 from rocwheel.build.planning.wheels import lacking_relays, members_floor
 from rocwheel.core.errors import InputError, ProblemsError
-from rocwheel.core.messages import count, first_of
+from rocwheel.core.messages import count, first_of, shortened
 from rocwheel.core.names import (
     LONGEST_PATH,
     SHORTEST_SITE,
@@ -26,14 +28,16 @@ from rocwheel.core.names import (
     room_above,
     windows_path_fault,
 )
+from rocwheel.core.workers import raise_all
 from rocwheel.environment.known_libraries import DllKind, allowed_libraries, gnu_import_libraries, kind_of_dll
 from rocwheel.targets.catalog import is_family, targets_of
 from rocwheel.wheels.file_names import wheel_platforms
+from rocwheel.wheels.requirements import RequirementError, is_refusing, parse_requirement
 from rocwheel.wheels.sdist import sdist_name
 from rocwheel.wheels.tags import lowest_glibc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.artifacts.catalog import Catalog
     from rocwheel.build.file_facts import Facts
@@ -94,6 +98,43 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
     ]
     if problems:
         raise ProblemsError(root, problems)
+
+
+_SYSTEMS = {Platform.LINUX: "linux", Platform.WINDOWS: "win32"}
+
+
+def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basis: PlanBasis, *, decides: bool) -> None:
+    """Raise `ProblemsError` with every requirement of the selector that installers can't read or can't meet.
+
+    ``info`` are the literals of its ``_build_info.py``. ``wheels`` are installed together with it. The selector
+    ``decides`` at install time. Requirements for other platforms are only parsed.
+    """
+    source, remedy = "rocm", "Correct [selector] in the recipe."
+    chosen = [*info.get("REQUIRES_SELECTED", ()), *info["SELECTED"].values()]
+    if info.get("REQUIRES_SELECTED") and not (decides and info["REQUIRES"]):
+        found = f"requires {', '.join(info['REQUIRES_SELECTED'])}, which depends on the GPU"
+        expected = "a package for all GPUs before it" if decides else "--selector sdist: a wheel can't choose"
+        source = "rocm: requires"
+        raise InputError(source, found, expected=expected, remedy=remedy)
+    there = {canonicalize_name(wheel.metadata.name) for wheel in wheels}
+    system = _SYSTEMS[basis.facts.platform]
+    here = [family for family, row in info["FAMILIES"].items() if system in row["platforms"]]
+    texts = [(text, "") for text in info["REQUIRES"]]
+    texts += [(text.replace("{family}", family), "") for text in chosen for family in here]
+    texts += [(text, marker) for rows in info["EXTRAS"].values() for text, marker in rows]
+    problems = []
+    for text, marker in dict.fromkeys(texts):
+        try:
+            requirement = parse_requirement(f"{text}; {marker}" if marker else text)
+        except RequirementError as e:
+            found = f"would require {text!r}, which installers can't read ({e})"
+            problems.append(InputError(source, shortened(found), remedy=remedy))
+            continue
+        is_here = requirement.marker is None or requirement.marker.evaluate({"sys_platform": system, "extra": ""})
+        if is_here and not is_refusing(requirement) and canonicalize_name(requirement.name) not in there:
+            found = f"would require {text}, which this build doesn't make"
+            problems.append(InputError(source, found, remedy=remedy))
+    raise_all("requirements of rocm", problems)
 
 
 def unlisted_targets(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> Iterator[PlanWarning]:

@@ -24,6 +24,7 @@ from rocwheel.build.planning.checks import (
     check_complete,
     check_names,
     check_release,
+    check_selector,
     check_targets,
     review_plan,
     unlisted_targets,
@@ -34,6 +35,7 @@ from rocwheel.build.planning.options import PlanOptions, check_options, checked_
 from rocwheel.build.planning.packages import PackageGroup, PlacedPackage, PlanBasis, Release, place_packages
 from rocwheel.build.planning.selector import (
     PLATFORM_FACTS,
+    build_info,
     make_selector_facts,
     plan_selector_sdist,
     plan_selector_wheel,
@@ -145,7 +147,9 @@ def _plan_group(
     modules = {f"{PLATFORM_FACTS}.py": render_literals(platform_facts(facts))} if basis.release else {}
     wheels = _wheels(group, prefixes, targets, folder, dropped, {basis.recipe.selector.requires[0]: modules})
     declared, report = declare_targets(list(wheels))
-    plan_selector = plan_selector_sdist if basis.options.selector == "sdist" else plan_selector_wheel
+    decides = basis.options.selector == "sdist"
+    check_selector(build_info(facts, decides=decides), declared, basis, decides=decides)
+    plan_selector = plan_selector_sdist if decides else plan_selector_wheel
     return _PlannedGroup(declared, plan_selector(facts, folder=folder), tuple(map(str, report.gaps)), dropped)
 
 

@@ -207,10 +207,17 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
         "OVERLAID": overlaid_libraries(facts.basis, facts.packages),
         "COMMON_GPUS": common_gpus(facts.basis, facts.packages),
         "UNLOADABLE": list(recipe.unloadable),
-        "REQUIRES": [facts.requirement(key) for key in recipe.selector.requires if key in present],
+        **_required({key: facts.requirement(key) for key in recipe.selector.requires if key in present}),
         "EXTRAS": _extras(facts, present, decides=decides),
         "SELECTED": selected if decides else {},
     }
+
+
+def _required(requirements: dict[str, str]) -> dict[str, list[str]]:
+    """Return the requirements of `rocm` without an extra: the fixed ones, and those that depend on the GPU."""
+    chosen = [text for text in requirements.values() if "{family}" in text]
+    fixed = [text for text in requirements.values() if text not in chosen]
+    return {"REQUIRES": fixed, **({"REQUIRES_SELECTED": chosen} if chosen else {})}
 
 
 _SYSTEMS = {Platform.LINUX: "linux", Platform.WINDOWS: "win32"}
@@ -290,7 +297,7 @@ def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> d
         "OVERLAID": {},
         "COMMON_GPUS": [],
         "UNLOADABLE": [],
-        "REQUIRES": [required[key] for key in selector.requires],
+        **_required({key: required[key] for key in selector.requires}),
         "EXTRAS": extras,
         "SELECTED": selected if decides else {},
         "PLATFORM_FACTS": f"{core}.{PLATFORM_FACTS}",

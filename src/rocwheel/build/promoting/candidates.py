@@ -175,7 +175,7 @@ def read_build_info(data: bytes, source: str) -> dict[str, Any]:
 _DIST_INFO = "_dist_info.py"
 """The name of the module that the reference's packages contain instead."""
 _PIN = re.compile(r"(?P<name>[^=<>!~;@]*==\s*)(?P<version>[^\s;,)=]+)")
-_LISTS = ("REQUIRES", "EXTRAS", "SELECTED", "BY_PLATFORM")
+_LISTS = ("REQUIRES", "REQUIRES_SELECTED", "EXTRAS", "SELECTED", "BY_PLATFORM")
 
 
 class VersionChange(msgspec.Struct, frozen=True):

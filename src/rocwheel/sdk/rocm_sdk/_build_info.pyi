@@ -31,6 +31,7 @@ OVERLAID: dict[str, list[str]]
 COMMON_GPUS: list[str]
 UNLOADABLE: list[str]
 REQUIRES: list[str]
+REQUIRES_SELECTED: list[str]
 EXTRAS: dict[str, list[list[str]]]
 SELECTED: dict[str, str]
 PLATFORM_FACTS: str

@@ -189,6 +189,8 @@ def build_per_target_extras() -> dict[str, list[str]]:
     }
 
 
-def build_install_requires(target_family: str | None = None) -> list[str]:  # noqa: ARG001 (callers pass it)
-    """Return the requirements of ``rocm`` itself."""
-    return list(_build_info.REQUIRES)
+def build_install_requires(target_family: str | None = None) -> list[str]:
+    """Return the requirements of ``rocm`` itself, including those that depend on the family if one is given."""
+    chosen: list[str] = getattr(_build_info, "REQUIRES_SELECTED", [])
+    selected = [text.format(family=target_family) for text in chosen if target_family]
+    return [*_build_info.REQUIRES, *selected]

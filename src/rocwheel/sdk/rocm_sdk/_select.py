@@ -139,6 +139,22 @@ def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[st
     return extras
 
 
+def choose_requires(selection: Selection, platform: str) -> list[str]:
+    """Return the requirements of `rocm` without an extra, including those that depend on the selection.
+
+    Raises `ValueError` with the remedy if there is no selection.
+    """
+    chosen: list[str] = getattr(_build_info, "REQUIRES_SELECTED", [])
+    if chosen and not selection.families:
+        msg = (
+            f"{selection.explanation}. Set {CHOICE_VARIABLE} to the GPUs that will run ROCm {_build_info.VERSION}, "
+            f"and install again. Available: {_available(platform)}."
+        )
+        raise ValueError(msg)
+    selected = [text.format(family=family) for text in chosen for family in selection.families]
+    return [*_build_info.REQUIRES, *selected]
+
+
 def _refusal(extra: str, selection: Selection, platform: str) -> str:
     families = available_families(platform)
     text = f"this release has no {extra} packages for {platform}"

@@ -90,6 +90,7 @@ def _decide() -> tuple[str, dict[str, str]]:
     name = build_info.PACKAGES["meta"]["dist"]
     try:
         selection = chooser.select(system)
+        requires = chooser.choose_requires(selection, system.platform)
     except ValueError as e:
         sys.exit(f"{name}: {e}")
     if system.variable("ROCM_SDK_VERBOSE") == "1":
@@ -101,7 +102,7 @@ def _decide() -> tuple[str, dict[str, str]]:
         f"REASON = {selection.reason!r}\n"
         f"EXPLANATION = {selection.explanation!r}\n"
     )
-    return metadata_text(pkg_info, build_info.REQUIRES, extras), {"_selection.py": record, "_build_info.py": own_facts}
+    return metadata_text(pkg_info, requires, extras), {"_selection.py": record, "_build_info.py": own_facts}
 
 
 def align_version(build_info: Path, pkg_info: str) -> None:
