@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -242,3 +244,43 @@ def test_the_device_code_of_good_members_is_listed(run: Run, tmp_path: Path) -> 
     )
     assert [name for name in ("a.so", "c.so") if name not in finished.stdout] == []
     assert (finished.status, "b.co" in finished.stderr) == (1, True)
+
+
+@pytest.fixture
+def release(sample_dist: Path, tmp_path: Path) -> Path:
+    """Return the wheels of an SDK, of which the core's is cut off."""
+    folder = tmp_path / "dist"
+    shutil.copytree(sample_dist, folder)
+    (core,) = folder.glob("rocm_sdk_core-*.whl")
+    core.write_bytes(core.read_bytes()[:20000])
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--closed",)], ids=["open", "closed"])
+def test_what_a_damaged_wheel_may_have_is_not_missed(release: Path, run: Run, options: tuple[str, ...]) -> None:
+    finished = run("audit", release, *options)
+    assert finished.stdout.endswith(" rules: 0 errors, 0 warnings, 0 notes\n")
+    error, note = finished.stderr.splitlines()
+    assert re.search(r"rocm_sdk_core-.*: is a damaged archive", error)
+    assert note == "not reported: what other packages lack without rocm-sdk-core, which can't be read"
+    assert finished.status == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [("audit",), ("repair", "-o", "OUT"), ("index", "-o", "OUT"), ("targets", "coherent"), ("report", "-o", "OUT")],
+    ids=lambda words: words[0],
+)
+def test_the_damage_is_the_first_line(release: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    words = [str(tmp_path / "out") if word == "OUT" else word for word in command]
+    finished = subprocess.run(
+        [sys.executable, "-m", "rocwheel", *words, release],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in finished.stdout.splitlines() if not line.startswith(("reading", "writing", "measuring"))]
+    assert (lines[0].startswith("error: "), finished.returncode) == (True, 2), lines

@@ -29,12 +29,20 @@ from rocwheel.cli.options import (
     shared,
     takes,
 )
-from rocwheel.cli.output import first_lines, message_printer, print_json, printing_errors, report_warning, results
+from rocwheel.cli.output import (
+    first_lines,
+    message_printer,
+    print_json,
+    printing_errors,
+    report_first,
+    report_warning,
+    results,
+)
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
 from rocwheel.core.errors import InputError, RocwheelError
-from rocwheel.core.messages import count, in_one_line
+from rocwheel.core.messages import count, first_of, in_one_line
 from rocwheel.core.workers import raise_all
 from rocwheel.environment.fetch_requirements import IndexOptions, fetched_requirements
 from rocwheel.environment.read_tree import UNREADABLE, WheelReading, read_environments, real_paths
@@ -288,6 +296,11 @@ def audit_(
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)
+    status = report_first(UNREADABLE, unread)
+    if unjudged := environments.everything.unread:
+        message_printer(quiet=out.quiet)(
+            f"not reported: what other packages lack without {first_of(sorted(unjudged))}, which can't be read"
+        )
     if out.json:
         print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})
     else:
@@ -296,7 +309,8 @@ def audit_(
         message_printer(quiet=out.quiet)(
             f"wrote {count(len(report.findings), 'known finding')} to {configured.updated}"
         )
-    raise_all(UNREADABLE, unread)
+    if status:
+        raise click.exceptions.Exit(status)
     if report.errors and not configured.updated:
         raise click.exceptions.Exit(1)
 

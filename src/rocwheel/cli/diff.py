@@ -15,12 +15,12 @@ from rich.table import Table
 
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output
-from rocwheel.cli.output import print_json, printing_errors, report_warning, results
+from rocwheel.cli.output import print_json, printing_errors, report_first, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import cell, print_table
 from rocwheel.core.messages import count, first_of, in_one_line
-from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.core.workers import map_collecting
 from rocwheel.diff.breaking import Severity, find_breaks, idle_patterns
 from rocwheel.diff.changes import Status
 from rocwheel.diff.compare import compare_sides
@@ -192,6 +192,7 @@ def diff(
         sides = map_collecting(_UNUSABLE, lambda path: stack.enter_context(open_side(path, unread=unread)), (old, new))
         before, after = without_unread(sides, unread)
         comparison = compare_sides(before, after, unread=unread, progress=make_progress(quiet=out.quiet))
+    status = report_first(_UNREAD, unread)
     findings = find_breaks(comparison, patterns)
     if comparison.as_files and not out.quiet and before.has_distributions != after.has_distributions:
         report_warning("files alone are compared: one side is no package")
@@ -201,7 +202,8 @@ def diff(
         print_json("diff", 1, _document(comparison, findings))
     else:
         print_comparison(comparison, findings, every=out.verbose, quiet=out.quiet)
-    raise_all(_UNREAD, unread)
+    if status:
+        raise click.exceptions.Exit(status)
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise click.exceptions.Exit(1)
 

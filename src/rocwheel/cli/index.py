@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
 import msgspec
 from msgspec.structs import replace
 
@@ -26,13 +27,13 @@ from rocwheel.cli.output import (
     print_json,
     print_line,
     print_text,
+    report_first,
     report_warning,
 )
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.messages import count, first_of, in_one_line
-from rocwheel.core.workers import raise_all
 from rocwheel.index.extra_files import Extras, NextExtras, no_extras
 from rocwheel.index.families import find_groups, write_indexes
 from rocwheel.index.folder import folder_names
@@ -291,6 +292,7 @@ def index(
     wanted = replace(options, machine=variants.machine, extras=extras, progress=make_progress(quiet=out.quiet))
     with reading(scheduler, message_printer(quiet=out.quiet)) as readers:
         report = write_indexes(dist_dirs, target, options=replace(wanted, readers=readers), unread=unread)
+    status = report_first(folder_names(dist_dirs), unread)
     if not out.quiet:
         print_notes(report, dist_dirs)
         variants.warn([report, *report.families.values()])
@@ -300,4 +302,5 @@ def index(
         print_index(report, verbose=out.verbose)
         for one in (report, *report.families.values()):
             variants.report(one.variants)
-    raise_all(folder_names(dist_dirs), unread)
+    if status:
+        raise click.exceptions.Exit(status)

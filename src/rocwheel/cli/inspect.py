@@ -12,7 +12,7 @@ from rocwheel.build.cluster.readers import reading, shared_paths
 from rocwheel.cli.app import app
 from rocwheel.cli.device import bundle_line, container_line, kernel_files_line, kpack_lines, target_rows
 from rocwheel.cli.options import Output, SchedulerOption, shared
-from rocwheel.cli.output import message_printer, print_json, report_warning, results
+from rocwheel.cli.output import message_printer, print_json, report_first, report_warning, results
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_target_table
@@ -194,9 +194,11 @@ def report(
         estimate=estimate,
         progress=make_progress(quiet=out.quiet),
     )
+    status = report_first(_UNREAD, unread)
     if output:
         size = write_page(output, found)
         message_printer(quiet=out.quiet or out.json)(f"{output}: {size} bytes")
     if out.json:
         print_json("report", 1, found)
-    raise_all(_UNREAD, unread)
+    if status:
+        raise click.exceptions.Exit(status)

@@ -180,6 +180,18 @@ def report_error(error: RocwheelError) -> None:
             messages.print(line, markup=False)
 
 
+def report_first(subject: str, problems: Sequence[RocwheelError]) -> int:
+    """Print at once what `raise_all` would raise, as results may follow from it. Return its exit status, 0 without."""
+    from rocwheel.core.workers import raise_all  # short commands have nothing to read
+
+    try:
+        raise_all(subject, problems)
+    except RocwheelError as e:
+        report_error(e)
+        return e.exit_status
+    return 0
+
+
 def report_document(error: RocwheelError) -> None:
     """Print the error that ends a command as a document, unless the command has printed one."""
     if not is_document_printed():

@@ -16,12 +16,19 @@ from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, shared, takes
-from rocwheel.cli.output import first_lines, messages, print_json, printing_errors, report_warning, results
+from rocwheel.cli.output import (
+    first_lines,
+    messages,
+    print_json,
+    printing_errors,
+    report_first,
+    report_warning,
+    results,
+)
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import RocwheelError
 from rocwheel.core.messages import count, in_one_line
-from rocwheel.core.workers import raise_all
 from rocwheel.repair.options import Mismatch, RepairOptions
 from rocwheel.repair.write import RepairJob
 
@@ -283,10 +290,12 @@ def repair(
         report_warning(
             f"--pin {options.pin} pins nothing: the wheel gets no requirement of a package given by '--with'"
         )
+    status = report_first("wheels", problems)
     if out.json:
         print_json("repair", 1, result)
     else:
         show_plans(plans, quiet=out.quiet, verbose=out.verbose)
-    raise_all("wheels", problems)
+    if status:
+        sys.exit(status)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)

@@ -13,7 +13,7 @@ import msgspec
 from rocwheel.binary.bundles.runtimes import known_release, release_of, releases, series_of
 from rocwheel.binary.code_objects import TargetId
 from rocwheel.cli.options import Output, complete_targets, shared
-from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors
+from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors, report_first
 from rocwheel.cli.parameters import argument, option, regular_places
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.core.errors import InputError, RocwheelError
@@ -69,17 +69,16 @@ def coherent(
     unread: list[RocwheelError] = []
     progress = out.progress
     package_targets, report = compare_packages(packages, required, unread=unread, progress=progress)
+    status = report_first("packages", unread)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=out.json)
-        raise_all("packages", unread)
-        raise click.exceptions.Exit(_report_shortage(report, required))
+        raise click.exceptions.Exit(status or _report_shortage(report, required))
     if out.json:
         print_json("coherence", 1, _coherence_json(report))
     with printing_errors():
         for line in [] if out.json else _coherence_lines(report, package_targets, out, partly=bool(unread)):
             print_line(line)
-    raise_all("packages", unread)
-    raise click.exceptions.Exit(0 if report.coherent else 1)
+    raise click.exceptions.Exit(status or (0 if report.coherent else 1))
 
 
 def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
@@ -244,14 +243,14 @@ def runs_on(
     if not found:
         raise_all("binaries", unread)
         raise InputError(_given(paths), "no device code", expected="a fat binary or a bundle file")
+    status = report_first("binaries", unread)
     answer = _Answer(paths, tuple(gpus), found, named)
     if out.json:
         print_json("runs-on", 1, answer.document())
     with printing_errors():
         for line in [] if out.json else answer.lines(quiet=out.quiet, verbose=out.verbose):
             print_line(line)
-    raise_all("binaries", unread)
-    raise click.exceptions.Exit(0 if answer.runs_on_stock else 1)
+    raise click.exceptions.Exit(status or (0 if answer.runs_on_stock else 1))
 
 
 class _Answer:

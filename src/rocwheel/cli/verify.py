@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
 from rocwheel.cli.app import app
 from rocwheel.cli.options import Output, shared
-from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors
+from rocwheel.cli.output import first_lines, print_json, print_line, printing_errors, report_first
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.progress import make_progress
 from rocwheel.core.errors import InputError
@@ -65,11 +65,15 @@ def verify(
             places,
             unread,
         )
+    if not found:
+        raise_all(_UNUSABLE, unread)
+    status = report_first(_UNUSABLE, unread)
     if out.json and found:
         print_json("verify", 1, {"verified": found})
     elif not out.json:
         _print(found, quiet=out.quiet, verbose=out.verbose)
-    raise_all(_UNUSABLE, unread)
+    if status:
+        raise click.exceptions.Exit(status)
     if any(one.faults for one in found):
         raise click.exceptions.Exit(1)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.fetching import CHECKSUM_FILES
@@ -53,7 +54,7 @@ from rocwheel.environment.tree import (
 from rocwheel.environment.windows_files import is_for_windows
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 from rocwheel.wheels.content import Digest
-from rocwheel.wheels.file_names import is_wheel_file_name
+from rocwheel.wheels.file_names import is_wheel_file_name, name_and_version
 from rocwheel.wheels.zip_directory import find_dist_info, read_archive
 from rocwheel.wheels.zip_reader import (
     ZipMember,
@@ -581,7 +582,14 @@ def read_tree(
     distributions = tuple(distribution for found, _ in parts for distribution in found)
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
-    return Tree(distributions, files, is_prefix)
+    return Tree(distributions, files, is_prefix, _unread_names(audited.values(), distributions))
+
+
+def _unread_names(paths: Iterable[Path], read: Iterable[Distribution]) -> frozenset[str]:
+    """Return the names of the distributions of wheels that were not read, by their file names."""
+    sources = {distribution.source for distribution in read}
+    wheels = (path.name for path in paths if str(path) not in sources and is_wheel_file_name(path.name))
+    return frozenset(canonicalize_name(name_and_version(name)[0]) for name in wheels)
 
 
 def real_paths(paths: Iterable[Path]) -> dict[str, Path]:

@@ -195,6 +195,8 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     distributions: tuple[Distribution, ...]
     files: tuple[InstalledFile, ...]
     is_prefix: bool = False
+    unread: frozenset[str] = frozenset()
+    """The names of distributions that are given but can't be read. They may have what other files lack."""
 
     @cached_property
     def owners(self) -> dict[str, Distribution]:

@@ -121,7 +121,7 @@ def _satisfies(requirement: Requirement, version: str) -> bool:
 def _unavailable(subject: Subject) -> Iterator[Evidence]:
     if not subject.settings.closed:
         return
-    given = {owner.name for owner in subject.tree.distributions}
+    given = {owner.name for owner in subject.tree.distributions} | subject.tree.unread
     for owner, _ in _with_metadata(subject):
         for requirement in readable_requirements(owner.requires):
             if canonicalize_name(requirement.name) not in given and applies(requirement, ("", *owner.extras)):

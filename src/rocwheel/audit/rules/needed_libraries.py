@@ -19,6 +19,7 @@ from rocwheel.audit.unresolved import (
 from rocwheel.core.messages import count, first_of
 from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.known_libraries import driver_of_library
+from rocwheel.environment.requirements import required_distributions
 from rocwheel.environment.sdk_layout import find_sdk_library, is_newer_than_layout, layout_releases, other_versions
 
 if TYPE_CHECKING:
@@ -50,11 +51,26 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
     for one in of_drivers:
         found = f"{one.words}, which is part of {driver_of_library(one.name)}"
         yield Evidence(one.user.source, found, _DRIVER, one.facts, Severity.NOTE)
-    missing = [one for one in unresolved if one not in of_drivers and not folders_with(subject, one.name)]
+    missing = [
+        one
+        for one in unresolved
+        if one not in of_drivers and not folders_with(subject, one.name) and not _may_be_unread(subject, one)
+    ]
     absent = absent_requirements(subject, (one for one in missing if not _is_judged_alone(subject, one)))
     yield from (_absent_requirement(subject, one) for one in absent)
     grouped = {(one.file.path, one.name) for group in absent for one in group.libraries}
     yield from _single(subject, (one for one in missing if (one.file.path, one.name) not in grouped))
+
+
+def _may_be_unread(subject: Subject, library: UnresolvedLibrary) -> bool:
+    """Return whether a missing library may be in a given package that can't be read."""
+    unread = subject.tree.unread
+    owner = subject.tree.owners.get(library.file.distribution)
+    if not unread or owner is None:
+        return False
+    return (
+        bool(unread & required_distributions(subject.tree, owner)) or _absent_package(subject, library.name) in unread
+    )
 
 
 def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
