@@ -43,7 +43,7 @@ def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: P
     done = run("archive", "--output", tmp_path / "out", artifacts, "--quiet")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"error: {artifacts}: 1 problem\n  {artifacts}/rand_lib_generic: has no artifact_manifest.txt. "
+        f"error: {artifacts}/rand_lib_generic: has no artifact_manifest.txt. "
         "If a copy of the artifact was interrupted, complete or remove the folder.\n"
     )
     assert not (tmp_path / "out").exists()

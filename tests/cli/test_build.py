@@ -198,9 +198,9 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
     [
         (["--level", "13"], "--level: is '13'; expected a level from 0 to 12"),
         (["--version", "one"], "--version: is 'one'; expected a PEP 440 version"),
-        (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
+        (["--targets", "gfx942"], "has no artifacts for gfx942"),
         (["--targets", "gfx94"], "'gfx94' isn't a known GPU target, family, product, or policy. Nearest: gfx942"),
-        (["--targets", "RX 7900 XTX"], "has no artifacts for the expected target gfx1100"),
+        (["--targets", "RX 7900 XTX"], "has no artifacts for gfx1100"),
         (["--recipe", "none.toml"], "none.toml: can't be read (No such file or directory). Check --recipe."),
         (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),
         (["--version-suffix", "a b"], "--version-suffix: is 'a b'; expected letters, digits, and underscores"),
@@ -282,3 +282,12 @@ def test_families_of_the_reference_are_only_expected(tmp_path: Path) -> None:
     words = ("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), "--linux-amdgpu-families", "gfx906")
     assert rocwheel(*words).returncode == 0
     assert len(list((tmp_path / "dist").glob("rocm_sdk_device_*"))) == 3
+
+
+def test_artifacts_in_place_of_the_build_folder_are_recognized(tmp_path: Path) -> None:
+    done = rocwheel("build", str(tmp_path / "packages"), "--dest-dir", SAMPLE)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: --dest-dir: is {SAMPLE}, a folder of artifacts; expected a folder for packages. "
+        f"Write rocwheel build {SAMPLE} --dest-dir {tmp_path}/packages.\n"
+    )

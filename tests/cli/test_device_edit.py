@@ -486,3 +486,13 @@ def test_the_program_is_joined_and_runs(run: Run, program: Path, tmp_path: Path)
     assert codes[0] == codes[1]
     assert run("device", "split", tmp_path / "joined", "--output", tmp_path / "again").status == 0
     assert started(tmp_path / "again/host" / PROGRAM) == ["1 1 8", "4b504948", "4b504948"]
+
+
+def test_a_path_before_the_targets_is_recognized(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(b"")
+    done = run("device", "retarget", path, "gfx1030=gfx1031", "-o", tmp_path / "out.so")
+    assert (done.status, done.stderr) == (
+        2,
+        f"error: {path}: is a path before the targets; expected rocwheel device retarget gfx1030=gfx1031 {path}\n",
+    )

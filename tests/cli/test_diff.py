@@ -185,7 +185,7 @@ def test_debian_packages_that_are_not_opened_are_told_of(run: Run, tmp_path: Pat
         (tmp_path / side).mkdir()
         (tmp_path / side / "librocfft0.deb").write_bytes(f"!<arch>\ndebian-binary{side}".encode())
     done = run("diff", tmp_path / "old", tmp_path / "new")
-    warning = "Debian packages are not opened, and compared by their bytes alone: librocfft0.deb"
+    warning = "Debian packages are compared byte by byte, without opening them: librocfft0.deb"
     assert (done.status, done.stderr) == (0, f"warning: {warning}\n")
 
 
@@ -194,4 +194,4 @@ def test_a_wheel_against_a_folder_is_told_of(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/a.txt").write_bytes(b"1")
     done = run("diff", wheel, tmp_path / "tree")
-    assert (done.status, done.stderr) == (0, "warning: files alone are compared: one side is no package\n")
+    assert (done.status, done.stderr) == (0, "warning: only files are compared, because one side isn't a package\n")

@@ -240,3 +240,21 @@ def test_a_store_whose_name_is_not_utf_8_is_found_again_by_path_and_url(run: Run
     assert run("publish", tmp_path / "dist", f"file://{tmp_path}/st%FF")[0] == 0
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("st")] == ["st\udcff"]
     assert (run("verify", store)[0], run("verify", f"file://{tmp_path}/st%FF")[0]) == (0, 0)
+
+
+def test_a_store_before_the_folder_is_recognized(run: Run, tmp_path: Path) -> None:
+    make_wheel(tmp_path, "alpha", {})
+    done = run("publish", "s3://bucket/rocm", tmp_path)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: {tmp_path}: is a folder of packages; expected DIST_DIR before STORE. "
+        f"Write rocwheel publish {tmp_path} s3://bucket/rocm.\n"
+    )
+
+
+def test_a_store_of_an_unknown_scheme_is_refused(run: Run, tmp_path: Path) -> None:
+    done = run("publish", tmp_path, "gs://bucket/rocm")
+    assert (done.status, done.stderr) == (
+        2,
+        "error: gs://bucket/rocm: has the scheme 'gs'; expected s3://BUCKET/PREFIX, file:///PATH or a folder\n",
+    )

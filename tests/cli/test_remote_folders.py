@@ -176,11 +176,11 @@ def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:
 def test_other_commands_say_that_they_take_no_url(run: Run, words: tuple[str, ...]) -> None:
     found = run(*words)
     assert found.status == 2
-    assert "is a URL, which this command doesn't take there. Bring its files first" in found.stderr
+    assert "is a URL, but this command needs a path there. Download its files first" in found.stderr
     assert "secret" not in found.stderr
 
 
-PACKAGES = "and packages by `rocwheel index mirror`, and name the folder."
+PACKAGES = "and packages with `rocwheel index mirror`. Then name the folder."
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,10 @@ PACKAGES = "and packages by `rocwheel index mirror`, and name the folder."
     [
         (("device", "split", "https://host/dist", "-o", "out"), PACKAGES),
         (("targets", "coherent", "https://host/dist"), PACKAGES),
-        (("attest", "https://host/packages"), "the whole folder of the build with its manifest, and name that."),
+        (
+            ("attest", "https://host/packages"),
+            "the whole folder of the build first, with its manifest. Then name that folder.",
+        ),
     ],
     ids=["device split", "targets coherent", "attest"],
 )

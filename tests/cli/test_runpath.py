@@ -275,3 +275,14 @@ def test_runpath_for_names_packages_that_it_does_not_know(run: Run, tmp_path: Pa
     finished = run("for", tree / "a.so", "--at", "demo/", "--with", "rocm-sdk-cor")
     expected = "a wheel, a folder, or one of rocm-sdk-core, rocm-sdk-libraries"
     assert finished == (2, "", f"error: --with rocm-sdk-cor: does not exist; expected {expected}\n")
+
+
+def test_a_file_before_the_run_path_is_recognized(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(b"")
+    done = run("set", path, "$ORIGIN", "-o", tmp_path / "out")
+    assert done.status == 2
+    assert done.stderr == (
+        f"error: {path}: is a file in place of the run path; expected the run path before the files: "
+        "rocwheel runpath set RUNPATH FILE...\n"
+    )

@@ -117,6 +117,10 @@ def test_one_problem_is_not_many() -> None:
     assert str(ProblemsError("artifacts", [InputError("a", "no manifest")])) == "artifacts: 1 problem\n  a: no manifest"
 
 
+def test_a_single_problem_that_names_the_subject_says_all() -> None:
+    assert str(ProblemsError("dist", [InputError("dist/a.whl", "is damaged")])) == "dist/a.whl: is damaged"
+
+
 MADE_OTHERWISE: dict[str, Callable[[type[Any]], RocwheelError]] = {
     "ProblemsError": lambda kind: kind("dist", [InputError("a", "no files")]),
     "HandEditedFilesError": lambda kind: kind("folder", [InputError("a", "no files")]),

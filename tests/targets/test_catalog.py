@@ -451,7 +451,7 @@ def test_targets_that_came_in_5_4_are_not_in_5_3() -> None:
 
 def test_an_unknown_major_version_is_refused_by_name() -> None:
     message = (
-        "ROCM_VERSION: the targets of ROCm 8.0 are unknown; expected major version 5, 6, 7, 10. "
+        "ROCM_VERSION: the targets of ROCm 8.0 are unknown; expected ROCm 5, 6, 7, or 10. "
         "A newer rocwheel may know more versions."
     )
     with pytest.raises(UnknownReleaseError, match=f"^{re.escape(message)}$"):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.archives import ArchiveFormat, write_archive
 from rocwheel.artifacts.artifact import MANIFEST_NAME, Artifact, FileKind, Member, format_stages
 from rocwheel.artifacts.reading import StoredArtifact, find_artifact_archives, open_artifact_archive, open_artifacts
-from rocwheel.core.errors import InputError, ProblemsError, write_error
+from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.core.workers import map_in_threads, serialized
+from rocwheel.core.workers import map_in_threads, raise_all, serialized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,8 +150,7 @@ def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Prog
     """
     found = find_artifact_archives(archives)
     problems = [*found.problems, *(problem for item in found.artifacts if (problem := _occupied(dest_dir, item)))]
-    if problems:
-        raise ProblemsError(str(dest_dir), problems)
+    raise_all(str(dest_dir), problems)
     advance = serialized(progress.advance)
 
     def extract(stored: StoredArtifact) -> Path:

@@ -23,6 +23,7 @@ from rocwheel.build.members import add_member, planned_size, wheel_members, whee
 from rocwheel.build.plan import Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember, member_files
 from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.hashing import Seal, is_intact, source_hash
+from rocwheel.core.messages import first_of
 from rocwheel.core.progress import SILENT, Progress, Silent
 from rocwheel.core.reading import FileRange, FileStamp, is_settled
 from rocwheel.core.scratch import remove_abandoned
@@ -290,6 +291,6 @@ def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, .
     names = [name for name in names if not name.rpartition("/")[2].startswith(".")]
     if not names:
         return ()
-    text = f"contains distributions that are not from this build: {', '.join(names)}"
+    text = f"contains distributions that are not from this build: {first_of(names)}"
     remedy = "An index of this folder would list them. If they are from earlier builds, remove them."
     return (PlanWarning("earlier-build", str(dist_dir), text, remedy, tuple(names)),)

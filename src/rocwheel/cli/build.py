@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 from rich.filesize import decimal
 
+from rocwheel.artifacts.reading import find_artifacts
 from rocwheel.binary.platform import Platform
 from rocwheel.build.building import BuildResult
 from rocwheel.build.cluster.build_on_cluster import ClusterJob
@@ -92,6 +94,7 @@ def build(
     if dest_dir is None:
         show_plan(inputs, jobs, out)
         return
+    _check_order(inputs, dest_dir)
     if no_build_packages:
         _check_trees(inputs, scheduler, level)
         _show_trees(inputs, dest_dir, jobs, out)
@@ -117,6 +120,20 @@ def build(
     if not out.quiet:
         print_facts(made, result.warnings)
         _print_end(result, dest_dir, time.monotonic() - began, is_here=scheduler is None)
+
+
+def _check_order(inputs: PlanJob, dest_dir: str) -> None:
+    """Raise `InputError` for artifacts in the place of the build folder."""
+    if not is_url(dest_dir) and _has_artifacts(Path(dest_dir)) and not _has_artifacts(inputs.artifact_dir):
+        option, found = "--dest-dir", f"is {dest_dir}, a folder of artifacts"
+        remedy = f"Write rocwheel build {dest_dir} --dest-dir {inputs.artifact_dir}."
+        raise InputError(option, found, expected="a folder for packages", remedy=remedy)
+
+
+def _has_artifacts(folder: Path) -> bool:
+    with suppress(InputError, OSError):
+        return bool(find_artifacts(folder).artifacts)
+    return False
 
 
 def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:

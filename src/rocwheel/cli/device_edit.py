@@ -135,7 +135,7 @@ def prune(
 
     Example: rocwheel device prune librocsparse.so --targets gfx90a,gfx1030 -o small/librocsparse.so
     """
-    edit = Prune(tuple(read_targets(keep)), allow_missing)
+    edit = Prune(tuple(read_targets(keep, source="--targets")), allow_missing)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
     if path.is_dir():
         rewriting.rewrite_folder(path, output, edit, storage)
@@ -148,7 +148,6 @@ RetargetArgument = Annotated[
     argument(
         metavar="PATH",
         help="A fat binary, bundles, a code object, a static library, a kpack archive, a wheel, or a folder.",
-        check=regular_place,
     ),
 ]
 
@@ -185,6 +184,8 @@ def retarget(
 
     Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
     """
+    _check_order(pair, path)
+    regular_place(path)
     edit = Retarget(parse_pairs(pair, force=force, native=native_targets), verify)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
     if path.is_dir():
@@ -193,6 +194,13 @@ def retarget(
         _retarget_archive(path, output, edit, rewriting)
     else:
         _retarget_file(path, output, edit, storage, rewriting)
+
+
+def _check_order(pair: str, path: Path) -> None:
+    """Raise `InputError` for a path before the targets."""
+    if "=" in str(path) and "=" not in pair and Path(pair).exists() and not path.exists():
+        found, expected = "is a path before the targets", f"rocwheel device retarget {path} {pair}"
+        raise InputError(pair, found, expected=expected)
 
 
 def _retarget_file(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:

@@ -178,7 +178,7 @@ def extract(
 
     Example: rocwheel device extract librocsparse.so --targets gfx90a:xnack- --output code
     """
-    targets = read_targets(target).ids if target else ()
+    targets = read_targets(target, source="--targets").ids if target else ()
     with step(out.progress, "extracting"):
         extracted = extract_code(
             paths,

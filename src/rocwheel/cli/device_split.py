@@ -220,7 +220,7 @@ def _read_choice(
     scheme: SchemeOption = Scheme.ZSTD,
     level: SplitLevelOption = None,
 ) -> SplitChoice:
-    keep = tuple(read_targets(targets)) if targets else ()
+    keep = tuple(read_targets(targets, source="--targets")) if targets else ()
     return SplitChoice(keep=keep, scheme=scheme, level=_read_level(level, scheme), archives=_read_folder(archives))
 
 

@@ -195,9 +195,9 @@ def diff(
     status = report_first(_UNREAD, unread)
     findings = find_breaks(comparison, patterns)
     if comparison.as_files and not out.quiet and before.has_distributions != after.has_distributions:
-        report_warning("files alone are compared: one side is no package")
+        report_warning("only files are compared, because one side isn't a package")
     if not out.quiet and (packages := sorted({*_debian_packages(before), *_debian_packages(after)})):
-        report_warning(f"Debian packages are not opened, and compared by their bytes alone: {first_of(packages)}")
+        report_warning(f"Debian packages are compared byte by byte, without opening them: {first_of(packages)}")
     if out.json:
         print_json("diff", 1, _document(comparison, findings))
     else:

@@ -27,6 +27,8 @@ from rocwheel.index.uploads import Layout
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url, refuse_web_url
 
+_STORES = "s3://BUCKET/PREFIX, file:///PATH or a folder"
+
 
 def _read_store(
     store: Annotated[str, argument(metavar="STORE", help="The store: s3://BUCKET/PREFIX, file:///PATH, or a folder.")],
@@ -34,8 +36,18 @@ def _read_store(
     refuse_web_url(store)
     if looks_like_host(store):
         remedy = f"A URL begins with s3:// or file://; write ./{store} for a folder of that name."
-        raise InputError(store, "has no scheme", expected="s3://BUCKET/PREFIX, file:///PATH or a folder", remedy=remedy)
+        raise InputError(store, "has no scheme", expected=_STORES, remedy=remedy)
+    scheme, has_scheme, _ = store.partition("://")
+    if has_scheme and scheme.lower() not in {"s3", "file"}:
+        raise InputError(store, f"has the scheme {scheme!r}", expected=_STORES)
     return store
+
+
+def _check_order(dist: str, store: str) -> None:
+    """Raise `InputError` for a store before the folder that is to be published."""
+    if is_url(dist) and not is_url(store) and any(Path(store).glob("*.whl")):
+        remedy = f"Write rocwheel publish {store} {dist}."
+        raise InputError(store, "is a folder of packages", expected="DIST_DIR before STORE", remedy=remedy)
 
 
 def _read_layout(
@@ -93,6 +105,7 @@ def publish_command(
 
     Example: rocwheel publish packages/dist s3://my-bucket/rocm --dry-run
     """
+    _check_order(dist, store)
     if upstreams := find_upstreams([] if is_url(dist) else [Path(dist)]):
         _show(publish_links(upstreams, open_store(store), layout, out, is_dry_run=dry_run), out)
         return

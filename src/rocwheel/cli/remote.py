@@ -204,10 +204,10 @@ _Fetch: TypeAlias = "Callable[[str, UrlArgument], str]"
 
 _OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
 _REMEDY = (
-    "Bring its files first, artifacts by `rocwheel artifacts fetch` and packages by `rocwheel index mirror`, and name "
-    "the folder."
+    "Download its files first: artifacts with `rocwheel artifacts fetch`, and packages with `rocwheel index mirror`. "
+    "Then name the folder."
 )
-_REMEDIES = {"attest": "Bring its files first, the whole folder of the build with its manifest, and name that."}
+_REMEDIES = {"attest": "Download the whole folder of the build first, with its manifest. Then name that folder."}
 """By command; a mirror has no manifest."""
 
 
@@ -266,13 +266,13 @@ def _bring(words: Sequence[str], place: int, taker: UrlArgument | None, fetch: _
 
 def _refusal(words: Sequence[str], url: str) -> InputError:
     remedy = _REMEDIES.get(words[0], _REMEDY)
-    return InputError(shown_url(url), "is a URL, which this command doesn't take there", remedy=remedy)
+    return InputError(shown_url(url), "is a URL, but this command needs a path there", remedy=remedy)
 
 
 def _require_copies(words: Sequence[str], url: str) -> None:
     text = " ".join(words).replace("=", " ")
     if "--files copy" not in text or not ({"-o", "--output"} & {*text.split()}):
-        found = "is a URL, whose files an index can only have copies of"
+        found = "is a URL, but an index can only contain copies of its files"
         raise InputError(shown_url(url), found, remedy="Add --files copy --output DIR; `index mirror` copies an index.")
 
 
@@ -284,8 +284,8 @@ def _refuse_outputs(words: Sequence[str], taker: UrlArgument | None) -> None:
         option, _, value = word.partition("=")
         url = word if before in _OUTPUTS else value if option in _OUTPUTS else ""
         if is_url(url):
-            remedy = "Name a folder; then `rocwheel publish` puts distributions and their index on a store."
-            raise InputError(shown_url(url), "is a URL, which this command can't write to", remedy=remedy)
+            remedy = "Name a folder. Then upload the packages and their index with `rocwheel publish`."
+            raise InputError(shown_url(url), "is a URL, but this command can't write to one", remedy=remedy)
 
 
 _UNCOMPARED = ", without comparing what was not read with its hash in RECORD"

@@ -17,7 +17,7 @@ from rocwheel.cli.options import Output, complete_tools, shared
 from rocwheel.cli.output import messages, print_json, print_line, print_text, printing_errors, report_warning
 from rocwheel.cli.parameters import argument, option
 from rocwheel.cli.tables import cell, print_table
-from rocwheel.core.errors import RocwheelError
+from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.progress import step
 from rocwheel.core.workers import raise_all
 from rocwheel.environment.link_flags import TOOLS, spell_run_path
@@ -92,6 +92,9 @@ def set_(
     Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --output fixed/
     """
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    if Path(value).is_file():
+        expected = "the run path before the files: rocwheel runpath set RUNPATH FILE..."
+        raise InputError(value, "is a file in place of the run path", expected=expected)
     warnings = _check(value, force=force)
     progress, remedy = out.progress, "Name another folder with --output."
     written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)

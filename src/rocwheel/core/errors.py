@@ -85,7 +85,9 @@ class ProblemsError(RocwheelError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The number of problems, followed by each problem."""
+        """The number of problems, followed by each problem. A single problem that names the subject says all."""
+        if len(self.problems) == 1 and self.problems[0].lines[0].startswith(self.subject):
+            return self.problems[0].lines
         below = (f"  {line}" for problem in self.problems for line in problem.lines)
         return (f"{self.subject}: {count(len(self.problems), 'problem')}", *below)
 

@@ -64,7 +64,7 @@ def absent_remedy(place: Path | str) -> str:
     if looks_like_host(place):
         return "A URL begins with https:// or s3://."
     if _GPU.match(str(place)):
-        return "This is a GPU target; --help shows the option for it."
+        return "This is a GPU target; --help shows the option for it. Join several with ';'."
     return "No file matches this pattern." if _PATTERN.search(str(place)) else ""
 
 

@@ -294,7 +294,8 @@ def _row_for(version: str, table: Sequence[_ReleaseRow], source: str) -> _Releas
     rows = _rows_until(_parse(version, source), table)
     if not rows:
         majors = sorted({Version(row.since).major for row in table})
-        raise UnknownReleaseError(version, f"major version {', '.join(map(str, majors))}", source=source)
+        *others, last = map(str, majors)
+        raise UnknownReleaseError(version, f"ROCm {', '.join(others)}, or {last}", source=source)
     return rows[-1]
 
 

@@ -42,7 +42,7 @@ def test_a_selector_that_is_for_other_gpus_is_not_replaced(tmp_path: Path) -> No
         merge_selectors([second], first.parent)
     assert str(caught.value) == (
         f"{first}: already exists and also supports gfx906 (linux), which would be lost. "
-        "Also merge the builds of the existing selector, or choose another --dest-dir."
+        "Also merge the builds of the existing selector, or choose another --output."
     )
     assert first.read_bytes() == before
 

@@ -234,18 +234,18 @@ def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -
     (tmp_path / "out").mkdir()
     for name in ("rocm-7.0.0.tar.gz", "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"):
         (tmp_path / "out" / name).touch()
-    rest = "already exists; expected no file with this name. Remove the file, or choose another --dest-dir."
+    rest = "already exists; expected no file with this name. Remove the file, or choose another --output."
     expected = (
         f"/out/rocm-7.0.0.tar.gz: {rest}",
         f"/out/rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl: {rest}",
     )
     check_refused(dist, "7.0.0", tmp_path / "out", *expected)
-    rest = "expected a folder outside of /dist. Change --dest-dir."
+    rest = "expected a folder outside of /dist. Change --output."
     check_refused(dist, "7.0.0", dist, f"/dist: contains the candidates; {rest}")
 
 
 def test_a_folder_below_that_of_the_candidates_is_refused(dist: Path) -> None:
-    rest = "is a folder in ; expected a folder outside of . Change --dest-dir."
+    rest = "is a folder in ; expected a folder outside of . Change --output."
     check_refused(dist, "7.0.0", dist / "release", f"/release: {rest}")
 
 

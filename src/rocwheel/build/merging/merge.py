@@ -60,7 +60,7 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
     target = dest_dir / sdist_name(first.name, first.version)
     if target.exists() and any(one.path.exists() and target.samefile(one.path) for one in selectors):
         found = "is one of the selectors to merge"
-        raise InputError(target, found, expected="another folder", remedy="Change --dest-dir.")
+        raise InputError(target, found, expected="another folder", remedy="Change --output.")
     info = merge_info(selectors, default_family)
     _require_no_loss(target, info)
     date = SourceDate.from_environment(os.environ)
@@ -84,14 +84,14 @@ def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
     try:
         there = read_selectors([target])
     except RocwheelError as e:
-        remedy = "Remove it, or choose another --dest-dir."
+        remedy = "Remove it, or choose another --output."
         raise InputError(target, "already exists, but is not a readable selector", remedy=remedy) from e
     lost = {choice for one in there for choice in _choices(one.info)} - _choices(info)
     if lost:
         named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
         found = f"already exists and also supports {named}, which would be lost"
         raise InputError(
-            target, found, remedy="Also merge the builds of the existing selector, or choose another --dest-dir."
+            target, found, remedy="Also merge the builds of the existing selector, or choose another --output."
         )
 
 

@@ -176,10 +176,9 @@ def _missing_targets(root: str, variants: Collection[str], expected: Sequence[Ex
     listed = ", ".join(sorted(variants))
     for (option, word), targets in absent.items():
         asked = "" if targets == [word] else f" (from {option} {word})"
-        found = f"has no artifacts for the expected target{'s' * (len(targets) > 1)} {', '.join(targets)}{asked}"
+        found = f"has no artifacts for {', '.join(targets)}{asked}"
         remedy = f"Add {'its' if len(targets) == 1 else 'their'} artifacts, or remove {word} from {option}."
-        wanted = f"such artifacts in addition to the artifacts for {listed}" if listed else "such artifacts"
-        yield InputError(root, found, expected=wanted, remedy=remedy)
+        yield InputError(root, found, expected=f"one of {listed}" if listed else "such artifacts", remedy=remedy)
 
 
 def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
