@@ -230,7 +230,7 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
     [
         (["--version", "x y"], "--version: is 'x y'; expected a PEP 440 version"),
         (["--version", "one"], "--version: is 'one'; expected a PEP 440 version"),
-        (["--targets", ""], "--targets: names no GPU target; expected at least one"),
+        (["--targets", ""], "--targets: doesn't name a GPU target; expected at least one"),
         (["--rocm", ""], "--rocm: ''; expected a version such as 6.4"),
         (["--rocm", "banana"], "--rocm: 'banana'; expected a version such as 6.4"),
         (

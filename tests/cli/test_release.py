@@ -74,7 +74,7 @@ def test_a_release_is_told_to_machines(sample_dist: Path, tmp_path: Path) -> Non
 def test_no_targets_are_wrong_usage(sample_dist: Path, tmp_path: Path) -> None:
     done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "out", "--targets", "", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: --targets: names no GPU target; expected at least one, such as gfx1100\n"
+    assert done.stderr == "error: --targets: doesn't name a GPU target; expected at least one, such as gfx1100\n"
     assert list(tmp_path.iterdir()) == []
 
 

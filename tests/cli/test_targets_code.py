@@ -148,7 +148,7 @@ def test_coherent_refuses_a_damaged_sdist(run_targets: Run, tmp_path: Path, text
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["", " , "])
 def test_an_empty_list_of_required_targets_is_wrong_usage(run_targets: Run, tmp_path: Path, value: str) -> None:
-    message = "error: --targets: names no GPU target; expected at least one, such as gfx1100\n"
+    message = "error: --targets: doesn't name a GPU target; expected at least one, such as gfx1100\n"
     assert run_targets("coherent", _wheel(tmp_path, "blas", "gfx906"), "--targets", value) == (2, "", message)
 
 

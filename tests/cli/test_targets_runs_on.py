@@ -95,7 +95,7 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets:
         "since": "",
         "up_to": "",
         "uses": [
-            {"code": "gfx906", "fit": "open", "why": "the same processor, with its features left open", "bundles": 1}
+            {"code": "gfx906", "fit": "open", "why": "the same processor, without feature settings", "bundles": 1}
         ],
         "kernel_folder": None,
     }
@@ -115,7 +115,7 @@ def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_tar
         (tmp_path / f"Kernels_{name}.co").write_bytes(bundle_of(*targets))
     for gpu in ("gfx90a", "gfx90a:xnack-", "gfx90a:xnack+"):
         assert run_targets("runs-on", gpu, tmp_path).status == 0
-    same, open_ = "the same processor with the same features", "the same processor, with its features left open"
+    same, open_ = "the same processor with the same features", "the same processor, without feature settings"
     kernels, since = f"{tmp_path}/Kernels_gfx90a", "from ROCm 4.3 on"
     assert run_targets("runs-on", "gfx90a", tmp_path).stdout.splitlines() == [
         f"{kernels}-xnack+.co: gfx90a:xnack+ on a stock runtime {since}: uses gfx90a:xnack+ in 1 bundle ({same})",

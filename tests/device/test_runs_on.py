@@ -125,7 +125,7 @@ def _loads(path: Path, gpu: str, rocm: str) -> tuple[bool, str]:
     ],
 )
 def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason: str) -> None:
-    expected = (False, reason) if reason else (True, "the same processor, with its features left open")
+    expected = (False, reason) if reason else (True, "the same processor, without feature settings")
     assert _loads(FIXTURES / name, "gfx906:sramecc-:xnack-", rocm) == expected
 
 

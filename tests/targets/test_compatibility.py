@@ -153,7 +153,7 @@ def test_a_refusal_says_why(code: str, agent: str, expected: str) -> None:
 
 
 def test_code_that_only_a_new_name_makes_run_is_refused_with_the_command_for_it() -> None:
-    expected = "code that the GPU can run, but accepts only under its own name: device retarget gfx1012=gfx1011"
+    expected = "code that the GPU can run, but only under the GPU's own name: device retarget gfx1012=gfx1011"
     assert {explain(_id("gfx1012"), _id("gfx1011"), runtime) for runtime in Runtime} == {expected}
 
 

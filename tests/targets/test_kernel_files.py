@@ -415,7 +415,7 @@ def test_a_table_for_other_hardware_than_its_name_says_is_a_problem(*, is_packed
     path = "rocblas/library/TensileLibrary_lazy_gfx906.dat" + ".zlib" * is_packed
     data = bytes(5 << 20) + table("gfx90a", "gfx942")
     found = f"{path}: is named for gfx906, but contains code for gfx90a, gfx942"
-    remedy = "expected code for the target in the name. Rename the file, or build it again."
+    remedy = "expected code for the target in the name. Rename or rebuild the file."
     assert problems(zlib.compress(data) if is_packed else data, path) == [f"{found}; {remedy}"]
 
 
@@ -431,7 +431,7 @@ def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeData
     (problem,) = problems(data, "share/miopen/db/gfx90a6e.kdb")
     assert problem == (
         "share/miopen/db/gfx90a6e.kdb: is named for gfx90a, but contains code for gfx908; "
-        "expected code for the target in the name. Rename the file, or build it again."
+        "expected code for the target in the name. Rename or rebuild the file."
     )
 
 

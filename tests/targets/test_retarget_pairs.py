@@ -148,7 +148,7 @@ def test_code_of_an_open_feature_is_offered_where_the_feature_is_set() -> None:
 
 def test_pair_of_a_target_and_itself_is_refused() -> None:
     message = (
-        "FROM=TO: no other target than gfx1030, whose GPUs already load this code; expected another target after '='"
+        "FROM=TO: no target other than gfx1030, whose GPUs already load this code; expected another target after '='"
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         parse_pairs("gfx1030=gfx1030")
@@ -169,7 +169,7 @@ def test_other_pair_is_accepted_by_force_only() -> None:
 @pytest.mark.parametrize("text", ["gfx1030=gfx1037", "gfx1037=gfx1030"])
 def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None:
     message = (
-        "FROM=TO: no machine number is known for 'gfx1037', but code needs it in its header; "
+        "FROM=TO: no machine number is known for 'gfx1037', but the code's header must contain it; "
         "expected a processor from `rocwheel targets list`, even with --force"
     )
     with pytest.raises(InputError, match=re.escape(message)):

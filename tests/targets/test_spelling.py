@@ -182,7 +182,7 @@ def test_every_bad_line_of_a_file_of_flags_is_told_with_its_number() -> None:
         parse_desc("gfx906 - a\ngfx906 - b\ngfx90a\ngfx908 -\n", "amdgpu_targets.desc")
     assert str(error.value) == (
         "amdgpu_targets.desc: 3 problems\n"
-        "  amdgpu_targets.desc:2: describes 'gfx906' again; expected each flag once\n"
+        "  amdgpu_targets.desc:2: describes 'gfx906' again; expected each flag only once\n"
         "  amdgpu_targets.desc:3: has 'gfx90a'; expected FLAG - DESCRIPTION\n"
         "  amdgpu_targets.desc:4: has 'gfx908 -'; expected FLAG - DESCRIPTION"
     )

@@ -285,7 +285,9 @@ def test_native_means_what_detection_finds() -> None:
 
 def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
     assert str(parse_target_set("native:xnack-", native=lambda: ["gfx90a"])) == "gfx90a:xnack-"
-    message = "--targets: 'gfx1030:xnack+' sets xnack, which no compiler accepts for its processor; expected no feature"
+    message = (
+        "--targets: 'gfx1030:xnack+' sets xnack, which compilers don't accept for its processor; expected no feature"
+    )
     with pytest.raises(IllegalFeatureError, match=f"^{re.escape(message)}$"):
         parse_target_set("official@5.0:xnack+", source="--targets")
 
@@ -318,14 +320,15 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx1030:xnack+",
             IllegalFeatureError,
-            "--targets: 'gfx1030:xnack+' sets xnack, which no compiler accepts for its processor; expected no feature",
+            "--targets: 'gfx1030:xnack+' sets xnack, which compilers don't accept for its processor; expected "
+            "no feature",
             id="feature that the processor lacks",
         ),
         pytest.param(
             "gfx900:sramecc+",
             IllegalFeatureError,
-            "--targets: 'gfx900:sramecc+' sets sramecc, which no compiler accepts for its processor; "
-            "expected no feature other than xnack",
+            "--targets: 'gfx900:sramecc+' sets sramecc, which compilers don't accept for its processor; "
+            "expected no features other than xnack",
             id="other feature than the processor has",
         ),
         pytest.param(
@@ -352,7 +355,10 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
             id="different features",
         ),
         pytest.param(
-            "", EmptySetError, "--targets: names no GPU target; expected at least one, such as gfx1100", id="nothing"
+            "",
+            EmptySetError,
+            "--targets: doesn't name a GPU target; expected at least one, such as gfx1100",
+            id="nothing",
         ),
         pytest.param(
             "list@jaxx",

@@ -1,1 +1,1 @@
-"""Defines GPU targets: which exist, which code runs on which GPU, and how each tool spells them."""
+"""Defines GPU targets: the known targets, the GPUs that run their code, and their spelling in each tool."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SPIRV = "amdgcnspirv"
 """The target of code that the runtime compiles at load time. SPIR-V isn't a processor, so it isn't in the table."""
 
-# Names have fewer digits than that; `int` refuses more than 4,300.
+# Numbers in names have fewer digits than this limit. `int` refuses more than 4,300 digits.
 _GENERIC = re.compile(r"gfx(\d{1,6})(?:-(\d{1,6}))?-generic")
 _SPECIFIC = re.compile(r"gfx(\d{1,6})(\d)([0-9a-f])(?:-.*)?")
 _UNNUMBERED = (1 << 16, 0, 0)
@@ -32,13 +32,13 @@ _UNNUMBERED = (1 << 16, 0, 0)
 
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sources: tuple[str, ...]
-    """The names of the sources, which `TargetCatalog.sources` explains."""
+    """The names of the row's sources. `TargetCatalog.sources` explains them."""
 
 
 class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     llvm: tuple[int, int]
-    """The first and last version of LLVM observed to emit code for the processor."""
+    """The first and last LLVM versions that were observed to emit code for the processor."""
 
     @property
     def mach(self) -> int:
@@ -47,7 +47,7 @@ class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features, of sramecc and xnack in that order, that target IDs for the processor may set."""
+        """The features (sramecc and xnack, in that order) that target IDs for the processor may set."""
         return tuple(sorted(self._machine.features))
 
     @property
@@ -62,21 +62,21 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One processor: its name, its features, and the products that have it."""
 
     kind: str = ""
-    """``data-centre``, ``desktop``, ``integrated``, or empty if unknown."""
+    """``data-centre``, ``desktop``, ``integrated``, or an empty string if unknown."""
     rocm: tuple[str, str] = ("", "")
-    """The last observed ROCm release without support for the processor, and the first with it; each may be empty."""
+    """The last ROCm release observed without support for the processor, and the first with it; both can be empty."""
     package: str = ""
-    """The target whose packages also contain the code for this one, or empty if it has its own packages."""
+    """The target whose packages also contain this target's code, or an empty string if it has its own packages."""
     products: tuple[str, ...] = ()
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Major, minor and stepping: ``gfx90a`` is 9, 0, 10."""
+        """Major version, minor version, and stepping: ``gfx90a`` is 9, 0, 10."""
         return _version(self.name)
 
 
 class Generic(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A generic processor: its code (object version 6 and later) runs on each of ``members``."""
+    """A generic processor, whose code (object version 6 and later) runs on each of ``members``."""
 
     members: tuple[str, ...]
 
@@ -89,16 +89,16 @@ class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Matrix(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """AMD's list for ROCm from version ``since`` on, up to the next row, and not beyond ``through``."""
+    """AMD's list of targets from ROCm ``since`` on, up to the next row, but not beyond ``through``."""
 
     since: str
     through: str
-    """The last minor version that was checked, such as ``7.2``, which includes its patch releases."""
+    """The last minor version that was checked, such as ``7.2``. It includes its patch releases."""
     targets: tuple[str, ...]
 
 
 class Release(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Gentoo's list of targets for ROCm from version ``since`` on, up to the next row of the same major version."""
+    """Gentoo's list of targets from ROCm ``since`` on, up to the next row for the same major version."""
 
     since: str
     official: tuple[str, ...]
@@ -111,7 +111,7 @@ class Packager(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     targets: tuple[str, ...]
     builds: bool = True
-    """Whether the packager builds for these targets, instead of letting users choose from them."""
+    """Whether the packager builds for all of these targets, instead of letting users choose from them."""
 
 
 class TargetCatalog(
@@ -140,24 +140,24 @@ class TargetCatalog(
 
     @cached_property
     def processors(self) -> dict[str, Target | Generic]:
-        """Specific and generic processors by name."""
+        """Specific and generic processors, keyed by name."""
         rows: tuple[Target | Generic, ...] = (*self.targets, *self.generics)
         return {row.name: row for row in rows}
 
     @cached_property
     def family_targets(self) -> dict[str, tuple[str, ...]]:
-        """The targets of each family by its name."""
+        """Each family's targets, keyed by the family's name."""
         return {family.name: family.targets for family in self.families}
 
     def processor(self, name: str, *, source: str = "GPU target") -> Target | Generic:
-        """Return the processor called ``name``; raise `UnknownTargetError` from ``source`` if there isn't one."""
+        """Return the processor called ``name``; raise `UnknownTargetError` from ``source`` if the name is unknown."""
         try:
             return self.processors[name]
         except KeyError:
             raise UnknownTargetError(name, self.processors, source=source) from None
 
     def package_of(self, name: str) -> str:
-        """Return the target in the names of packages with code for the processor ``name``, usually the same target."""
+        """Return the target in the names of packages with code for the processor ``name``. Usually, it is the same."""
         row = self.processors.get(name)
         return (isinstance(row, Target) and row.package) or name
 
@@ -173,12 +173,12 @@ def load_catalog() -> TargetCatalog:
 
 
 def is_specific(target: TargetId) -> bool:
-    """Return whether a GPU can have this target; a GPU can't be a generic processor or SPIR-V."""
+    """Return whether ``target`` can be a GPU's own target, which generic processors and SPIR-V can't be."""
     return not (target.is_generic or target.processor == SPIRV)
 
 
 def sort_key(processor: str) -> tuple[int, int, int, str]:
-    """Return the key that orders processors: by the numbers in their names, with a generic one before its members."""
+    """Return the key that sorts processors by the numbers in their names, each generic processor before its members."""
     generic = _GENERIC.fullmatch(processor)
     if generic:
         return int(generic[1]), int(generic[2] or -1), -1, processor
@@ -201,14 +201,14 @@ def is_family(name: str) -> bool:
 
 
 def is_target(name: str) -> bool:
-    """Return whether ``name`` is a known processor, specific or generic, with any features after it."""
+    """Return whether ``name`` is a known processor, specific or generic, with or without features."""
     return processor_of(name) in load_catalog().processors
 
 
 def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
-    """Return the targets of the family ``name``; a target is its own family.
+    """Return the targets in the family ``name``. A target is its own family.
 
-    Raises `UnknownTargetError` from ``source``, with the nearest names.
+    Raises `UnknownTargetError` from ``source``, with similar names.
     """
     catalog = load_catalog()
     if name in catalog.family_targets:
@@ -220,7 +220,7 @@ def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
 
 
 def check_family(name: str, *, source: str) -> None:
-    """Raise `UnknownTargetError` from ``source`` for an unknown family or target with a name like AMD's.
+    """Raise `UnknownTargetError` from ``source`` for an unknown family or target that is named like AMD's.
 
     A build may have its own families, whose names don't begin with ``gfx``.
     """
@@ -229,7 +229,7 @@ def check_family(name: str, *, source: str) -> None:
 
 
 def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tuple[str, ...]:
-    """Return the targets of all ``names``, families or targets, each once and in canonical order.
+    """Return the distinct targets of all ``names``, which are families or targets, in canonical order.
 
     Raises `UnknownTargetError` for an unknown name, or one `ProblemsError` for several.
     """
@@ -239,7 +239,7 @@ def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tup
 
 
 def families_of(target: str) -> tuple[str, ...]:
-    """Return the families with the processor of ``target``: the processor itself, then the smallest family first."""
+    """Return the families that contain the processor of ``target``: first the processor itself, then by size."""
     processor = processor_of(target)
     holding = [family for family in load_catalog().families if processor in family.targets]
     return (processor, *(family.name for family in sorted(holding, key=lambda f: (len(f.targets), f.name))))
@@ -247,12 +247,12 @@ def families_of(target: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def owned_targets() -> tuple[str, ...]:
-    """Return the targets of GPUs that were sold and that someone builds ROCm for, in catalog order.
+    """Return the targets of GPUs that were sold and that some project builds ROCm for, in catalog order.
 
-    A source must name a product. Also, one of these lists must have the target: AMD's matrices, TheRock's families,
-    Gentoo's lists, or the builds of a distribution or framework. This excludes processors that only compilers know
-    (such as gfx600, gfx940, gfx1310), and processors that no ROCm package ever had code for (such as gfx703). Nobody
-    looks for a package for these.
+    A source must name a product. In addition, one of these lists must have the target: AMD's matrices, TheRock's
+    families, Gentoo's lists, or the builds of a distribution or framework. This excludes processors that only compilers
+    know (such as gfx600, gfx940, gfx1310), and processors that no ROCm package ever had code for (such as gfx703).
+    Users don't look for packages for such processors.
     """
     catalog = load_catalog()
     built = {target for family in catalog.families for target in family.targets}
@@ -265,22 +265,24 @@ def owned_targets() -> tuple[str, ...]:
 _ReleaseRow = TypeVar("_ReleaseRow", Matrix, Release)
 
 LIVE = "9999"
-"""Gentoo's version for a build of the newest source; it supports the same targets as the newest recorded release."""
+"""Gentoo's version for a build from the newest source. It supports the same targets as the newest recorded release."""
 
 
 def release_for(version: str, *, source: str = "ROCm version") -> Release:
-    """Return the row of Gentoo's lists for a ROCm version: ``6.4`` is ``6.4.0``, and ``9999`` is the newest.
+    """Return the row in Gentoo's lists for a ROCm version: ``6.4`` is ``6.4.0``, and ``9999`` is the newest.
 
-    Raises `InputError` for text that isn't a version, and `UnknownReleaseError` for a major version without a record.
+    Raises `InputError` for text that isn't a version, and `UnknownReleaseError` for a major version that isn't
+    recorded.
     """
     releases = load_catalog().releases
     return releases[-1] if version == LIVE else _row_for(version, releases, source)
 
 
 def matrix_for(version: str, *, source: str = "ROCm version") -> Matrix:
-    """Return the row of AMD's lists for a ROCm version.
+    """Return the row in AMD's lists for a ROCm version.
 
-    Raises `InputError` for text that isn't a version, and `UnknownReleaseError` for an unchecked minor version.
+    Raises `InputError` for text that isn't a version, and `UnknownReleaseError` for a minor version that wasn't
+    checked.
     """
     matrices = load_catalog().matrices
     wanted = _parse(version, source)
@@ -317,7 +319,7 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def _spans(matrices: Sequence[Matrix]) -> str:
-    """Return the versions of the rows, with adjacent rows as one range: ``6.0 to 6.4, 7.0 to 7.2``."""
+    """Return the versions in the rows, with adjacent rows as one range: ``6.0 to 6.4, 7.0 to 7.2``."""
     spans: list[tuple[str, str]] = []
     for row in matrices:
         major, minor = _minor(spans[-1][1]) if spans else (0, 0)
@@ -327,16 +329,16 @@ def _spans(matrices: Sequence[Matrix]) -> str:
 
 
 def first_knowing(processor: str) -> tuple[str, str]:
-    """Return `Target.rocm` of a processor, or two empty strings if it has none."""
+    """Return `Target.rocm` for a processor, or two empty strings if it isn't recorded."""
     row = load_catalog().processors.get(processor)
     return row.rocm if isinstance(row, Target) else ("", "")
 
 
 def why_unknown(processor: str, rocm: str) -> str:
-    """Return why no code runs on a GPU with a ROCm release: its runtime doesn't know the processor.
+    """Return why a GPU can't run code with a ROCm release if the release's runtime doesn't know the processor.
 
-    The result is empty if the runtime knows it, or that is unknown. A release of two numbers, such as 6.4, includes
-    every release that begins with it.
+    The result is empty if the runtime knows the processor, or if that isn't recorded. A release of two numbers, such as
+    6.4, includes every release that begins with these numbers.
     """
     without, first = first_knowing(processor)
     if not without or _minor(rocm) > _minor(without):
@@ -346,9 +348,9 @@ def why_unknown(processor: str, rocm: str) -> str:
 
 
 def official_span(target: str) -> tuple[str, str]:
-    """Return the first version in which a target was official, and the first version that no longer has it.
+    """Return the first version in which a target was official, and the first later version without it.
 
-    Both are ``""`` if the target never was official; the second is ``""`` if it still is. The record begins with 5.0,
+    Both are ``""`` if the target was never official; the second is ``""`` if it still is. The record begins with 5.0,
     so that version also represents earlier versions.
     """
     first = last = ""
@@ -361,20 +363,20 @@ def official_span(target: str) -> tuple[str, str]:
 
 
 class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Code for each of ``code`` works on each of ``agents``; with the source, and the measured evidence."""
+    """A rule that code for each of ``code`` works on each of ``agents``, with its source and measured evidence."""
 
     code: tuple[str, ...]
     agents: tuple[str, ...]
     loads: bool
     """Whether runtimes with distribution patches load the code under its own name."""
     relabels: bool
-    """Whether the code may be offered under the other target's name, which unmodified runtimes load."""
+    """Whether the code may be offered under the other target's name, so that unmodified runtimes load it."""
     source: str
     measured: str
     note: str = ""
 
     def is_about(self, code: str, agent: str) -> bool:
-        """Return whether the rule applies to code for one processor on another."""
+        """Return whether the rule applies to code for the processor ``code`` on the processor ``agent``."""
         return code in self.code and agent in self.agents
 
 
@@ -394,7 +396,7 @@ def load_rules() -> tuple[CodeRule, ...]:
 
 
 def unnamed_features(processor: str) -> tuple[str, ...]:
-    """Return the features of ``processor`` that runtimes don't name, because they are off there."""
+    """Return the features of ``processor`` that runtimes don't name, because these features are off there."""
     return _load_table().unnamed.get(processor, ())
 
 
@@ -404,11 +406,11 @@ def loads_when_patched(code: str, agent: str) -> bool:
 
 
 def find_relabeling(code: str, agent: str) -> CodeRule | None:
-    """Return the rule that lets code for the processor ``code`` be offered to ``agent`` under its name, or `None`."""
+    """Return the rule that allows offering code for ``code`` to ``agent`` under the agent's name, or `None`."""
     return next((rule for rule in load_rules() if rule.relabels and rule.is_about(code, agent)), None)
 
 
 def relabeled_agents(code: str) -> tuple[str, ...]:
-    """Return the other processors that code for the processor ``code`` may be offered to, each once."""
+    """Return the distinct other processors that code for the processor ``code`` may be offered to."""
     agents = (agent for rule in load_rules() if rule.relabels and code in rule.code for agent in rule.agents)
     return tuple(dict.fromkeys(agent for agent in agents if agent != code))

@@ -1,11 +1,12 @@
-"""Decides which code runs on which GPU, by the rules of unmodified runtimes and of distributions' extended ones.
+"""Determines which code runs on which GPU, under the rules of unmodified and of extended runtimes.
 
-An unmodified runtime accepts code for the same processor, or for a generic one that covers it. Every feature must be
-open or match the GPU. Without such code, it compiles SPIR-V. In clang, comgr, CLR, and ROCr, these rules are the same.
-Extended runtimes also accept code for certain similar processors, which ``targets/similar_code.toml`` lists.
+An unmodified runtime accepts code for the same processor, or for a generic processor that covers it. Every feature must
+match the GPU or not be set. Without such code, the runtime compiles SPIR-V. In clang, comgr, CLR, and ROCr, these rules
+are the same. Extended runtimes, which some distributions ship, also accept code for certain similar processors.
+``targets/similar_code.toml`` lists these processors.
 
-Rules that differ by release, such as whether gfx9-generic code is found for gfx906, are in ``device/selection.py``,
-based on the table ``binary/bundles/runtimes.toml``.
+Rules that depend on the release, such as whether gfx906 finds gfx9-generic code, are in ``device/selection.py``. These
+rules are based on the table ``binary/bundles/runtimes.toml``.
 
 A processor that the catalog doesn't know, such as one from a newer compiler, matches only itself.
 """
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 GENERIC = "generic"
-"""The target of artifacts that are the same for all GPUs."""
+"""The target of artifacts that are identical for all GPUs."""
 
 
 class Runtime(str, Enum):
@@ -47,7 +48,7 @@ class Fit(str, Enum):
 
     @property
     def rank(self) -> int:
-        """A number that is higher for a better fit; 0 means no fit."""
+        """A number that is higher for a better fit. 0 means that the code doesn't fit."""
         return list(Fit).index(self)
 
 
@@ -55,14 +56,14 @@ _REASONS = {
     Fit.SPIRV: "SPIR-V, which the runtime compiles for the GPU",
     Fit.GENERIC: "generic code that covers the GPU",
     Fit.SIMILAR: "code for a similar GPU, which only an extended runtime accepts",
-    Fit.OPEN: "the same processor, with its features left open",
+    Fit.OPEN: "the same processor, without feature settings",
     Fit.EXACT: "the same processor with the same features",
 }
 _WORDS = {True: "on", False: "off", None: "either way"}
 
 
 def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fit:
-    """Return how ``code`` fits the GPU ``agent``; a feature that the agent leaves open may have either setting."""
+    """Return how ``code`` fits the GPU ``agent``. A feature that the agent doesn't set may have either setting."""
     if any(setting != agent.features.get(name) for name, setting in code.features.items()):
         return Fit.NONE
     if code.processor == agent.processor:
@@ -77,7 +78,7 @@ def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fi
 
 
 def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
-    """Return a text that explains why ``code`` runs on ``agent``, or why it doesn't."""
+    """Explain why ``code`` runs on ``agent``, or why it doesn't."""
     how = fit(code, agent, runtime)
     if how is not Fit.NONE:
         return _REASONS[how]
@@ -88,7 +89,7 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     ]
     if _processor_suits(code.processor, agent.processor, runtime):
         return ", ".join(bound)
-    # Code that needs another setting runs with no runtime, and under no other name.
+    # Code that needs another setting doesn't run with any runtime, or under any other name.
     return "code for another processor" if bound else _explain_other(code.processor, agent.processor)
 
 
@@ -96,7 +97,7 @@ def _explain_other(code: str, agent: str) -> str:
     if loads_when_patched(code, agent):
         return _REASONS[Fit.SIMILAR]
     if find_relabeling(code, agent):
-        return f"code that the GPU can run, but accepts only under its own name: device retarget {code}={agent}"
+        return f"code that the GPU can run, but only under the GPU's own name: device retarget {code}={agent}"
     return "code for another processor"
 
 
@@ -110,18 +111,19 @@ class Choice(msgspec.Struct, frozen=True):
     """The code object that a runtime selects for a GPU."""
 
     index: int
-    """The position among the offered code objects, from 0."""
+    """The position among the available code objects, counted from 0."""
     code: TargetId
     fit: Fit
     reason: str
 
 
 def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Choice | None:
-    """Return which of ``codes``, in bundle order, is loaded on ``agent``, or `None`.
+    """Return which of ``codes``, in bundle order, is loaded on ``agent``, or `None` if none is.
 
-    An unmodified runtime selects the first one for the processor, however well its features fit, then generic code, and
-    then SPIR-V. An extended runtime prefers an exact fit, then open features, then similar, generic, and SPIR-V code.
-    Among code with open features, it prefers code that sets XNACK, and then code that sets SRAMECC.
+    An unmodified runtime selects the first code for the processor, regardless of how well its features fit, then
+    generic code, and then SPIR-V. An extended runtime prefers an exact fit, then code that doesn't set features, then
+    similar code, generic code, and SPIR-V. Among code that doesn't set all features, it prefers code that sets XNACK,
+    and then code that sets SRAMECC.
     """
     fits = [(index, code, fit(code, agent, runtime)) for index, code in enumerate(codes)]
     usable = [(index, code, how) for index, code, how in fits if how is not Fit.NONE]
@@ -143,7 +145,8 @@ def _score_extended(code: TargetId, how: Fit) -> int:
 def covers(codes: Iterable[TargetId], wanted: TargetId) -> bool:
     """Return whether ``codes`` together serve all GPUs that code for ``wanted`` serves.
 
-    Unless it is served itself, a target with open features represents both settings, and a generic one each member.
+    If no code serves ``wanted`` itself, a feature that it doesn't set represents both settings, and a generic processor
+    represents each member.
     """
     offered = tuple(codes)
     if any(fit(code, wanted) is not Fit.NONE for code in offered):
@@ -163,7 +166,7 @@ def _members_of(target: TargetId) -> list[TargetId]:
 
 
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
-    """Return ``target`` with every setting of those ``features`` that its processor has and that it leaves open.
+    """Return ``target`` with every combination of settings of ``features`` that its processor has and it doesn't set.
 
     A processor that the catalog doesn't know may have each feature.
     """

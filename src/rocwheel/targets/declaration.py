@@ -1,4 +1,4 @@
-"""Reads and writes ``rocm_targets.json`` in a wheel's ``.dist-info``: the GPU targets that the package has code for.
+"""Reads and writes ``rocm_targets.json`` in ``.dist-info``: the GPU targets that a package has code for.
 
 ``{"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx90a:xnack+"], "coherence": {...}}``; the optional
 ``coherence`` names the packages that were compared at build time, and the targets that all of them serve.
@@ -34,7 +34,7 @@ class RecordedCoherence(msgspec.Struct, frozen=True):
 
 
 class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The content of the file."""
+    """The content of ``rocm_targets.json``."""
 
     schema: str
     rocm_targets: tuple[str, ...]
@@ -42,12 +42,12 @@ class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def targets(self) -> tuple[TargetId, ...]:
-        """The declared target IDs, including those of newer compilers; raises `InputError` for a malformed ID."""
+        """The declared target IDs, including those from newer compilers; raises `InputError` for a malformed ID."""
         return tuple(parse_target_id(text, source=DECLARATION_NAME) for text in self.rocm_targets)
 
 
 def encode_declaration(targets: Iterable[TargetId], coherence: RecordedCoherence | None = None) -> bytes:
-    """Return the file for a package with code for ``targets``, in canonical order, each once."""
+    """Return the file for a package with code for ``targets``, in canonical order and without duplicates."""
     words = tuple(str(target) for target in sorted(set(targets), key=id_sort_key))
     document = Declaration(_SCHEMA, words, coherence)
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

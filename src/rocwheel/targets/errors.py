@@ -1,4 +1,4 @@
-"""Defines the errors for given GPU targets: unknown, illegal, conflicting, without a spelling, or missing."""
+"""Defines errors for GPU targets that are unknown, illegal, conflicting, missing, or without a spelling."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnknownTargetError(InputError):
 def _nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     by_text = {other.lower(): other for other in sorted(set(known))}
     close = [by_text[text] for text in difflib.get_close_matches(name.lower(), by_text, n=12, cutoff=0.6)]
-    # Of similar names, people usually mean the one with the same beginning: a generation, not a stepping.
+    # People usually mean the similar name with the same beginning: a generation, not a stepping.
     return tuple(sorted(close, key=lambda other: -_alike(name, other))[:3])
 
 
@@ -43,7 +43,7 @@ def _alike(one: str, other: str) -> int:
 
 
 class AmbiguousProductError(InputError):
-    """A name of several products with different targets; ``choices`` has the target of each by its full name."""
+    """A name of several products with different targets; ``choices`` has each product's target, keyed by full name."""
 
     def __init__(self, name: str, choices: Mapping[str, str], *, source: str) -> None:
         self.name = name
@@ -53,20 +53,20 @@ class AmbiguousProductError(InputError):
 
 
 class IllegalFeatureError(InputError):
-    """A target ID sets a feature that no compiler accepts for its processor, such as ``gfx1030:xnack+``."""
+    """A target ID sets a feature that compilers don't accept for its processor, such as ``gfx1030:xnack+``."""
 
     def __init__(self, target: str, feature: str, allowed: Sequence[str], *, source: str) -> None:
         self.target = target
         self.feature = feature
         self.allowed = tuple(allowed)
-        expected = f"no feature other than {' and '.join(allowed)}" if allowed else "no feature"
+        expected = f"no features other than {' and '.join(allowed)}" if allowed else "no feature"
         super().__init__(
-            source, f"{target!r} sets {feature}, which no compiler accepts for its processor", expected=expected
+            source, f"{target!r} sets {feature}, which compilers don't accept for its processor", expected=expected
         )
 
 
 class ConflictError(InputError):
-    """Target IDs of one processor set different features, which no compiler accepts together."""
+    """Target IDs for one processor set different features, which compilers don't accept together."""
 
     def __init__(self, one: str, other: str, *, source: str) -> None:
         self.one = one
@@ -80,14 +80,14 @@ class ConflictError(InputError):
 
 
 class EmptySetError(InputError):
-    """No target is given, but at least one is required."""
+    """No targets are specified, but at least one is required."""
 
     def __init__(self, *, source: str) -> None:
-        super().__init__(source, "names no GPU target", expected="at least one, such as gfx1100")
+        super().__init__(source, "doesn't name a GPU target", expected="at least one, such as gfx1100")
 
 
 class NoGpuError(InputError):
-    """The GPUs of this machine are requested, but it has none."""
+    """The GPUs of this machine are requested, but the machine has no GPUs."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 _PLACEHOLDER = re.compile(r"(\{[a-z_]+\}|\*)")
 _FEATURE = rf"(?:[-_:](?:{'|'.join(FEATURES)})[-+p_])"
-"""A feature of a target in a file name; ``p`` represents plus and ``_`` minus if names can't contain signs."""
+"""A target's feature in a file name; ``p`` represents plus and ``_`` represents minus where signs aren't possible."""
 
 
 @cache
@@ -60,19 +60,19 @@ def _placeholders() -> dict[str, str]:
 
 
 class PathPattern:
-    """A pattern of the table, compiled for matching many paths."""
+    """A pattern from the table, compiled for matching many paths."""
 
     def __init__(self, pattern: str) -> None:
         self._begin = re.split(r"[*{]", pattern, maxsplit=1)[0]
         self._expression = re.compile(f"(?:.*/)?{_translate(pattern)}", re.DOTALL)
 
     def match(self, path: str) -> re.Match[str] | None:
-        """Return the match of a whole relative path; a search for the fixed beginning excludes most paths early."""
+        """Return the match of a whole relative path; a search for the fixed beginning quickly excludes most paths."""
         return self._expression.fullmatch(path) if self._begin in path else None
 
 
 def compile_patterns(patterns: tuple[str, ...]) -> tuple[PathPattern, ...]:
-    """Return the compiled patterns of the table."""
+    """Return the patterns from the table in compiled form."""
     return tuple(map(PathPattern, patterns))
 
 
@@ -90,22 +90,22 @@ def _translate_segment(segment: str) -> str:
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     sources: tuple[str, ...]
-    """The names of the row's sources, which `KernelTable.sources` explains."""
+    """The names of the row's sources. `KernelTable.sources` explains them."""
 
 
 class Rule(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Files for one target or family."""
 
     files: tuple[str, ...]
-    """Patterns as the table explains them; a placeholder provides the target."""
+    """Patterns in the syntax that the table explains; a placeholder provides the target."""
     target: str = ""
     """The target of files whose pattern has no placeholder."""
     fixed: str = ""
-    """Why a copy under another target's name doesn't work; empty if only the file name counts."""
+    """Why a copy under another target's name doesn't work, or an empty string if only the file name counts."""
 
 
 class Difference(enum.Enum):
-    """The action of a merge for a file for all GPUs that differs between shards."""
+    """The action of a merge if shards have different versions of a file for all GPUs."""
 
     REFUSE = "refuse"
     PRIMARY = "primary"
@@ -129,7 +129,7 @@ class Without(enum.Enum):
 
 
 class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The folder that a library opens for its kernels, and the files that it looks for there."""
+    """The folder that a library opens for its kernels, and the files that it looks for in the folder."""
 
     libraries: tuple[str, ...]
     """File names without version and suffix."""
@@ -139,28 +139,28 @@ class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     Messages about a missing folder name the last pattern without a wildcard.
     """
     index: tuple[str, ...] = ()
-    """Patterns for the names of files; one of these files must exist for the processor."""
+    """Patterns for file names. One of these files must exist for the processor."""
     merged: tuple[str, ...] = ()
-    """The names of files that are each the index for all processors."""
+    """The names of files that each serve as the index for all processors."""
     code: tuple[str, ...]
     """The suffixes of files with kernels."""
     for_all: tuple[str, ...] = ()
     """The names of files with code that are opened for any GPU."""
     without: Without
     needed: bool
-    """Whether the library finds no kernels for any GPU if the folder is missing."""
+    """Whether a missing folder leaves the library without kernels for any GPU."""
     everywhere: bool = False
-    """Whether the library is built for every GPU of a release, so that missing kernels are an error."""
+    """Whether the library is built for every GPU that a release supports, so that missing kernels are an error."""
 
 
 class SelfContained(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Libraries that look like openers but open no folder: all their kernels are in the file."""
+    """Libraries that look like openers but don't open a folder, because all their kernels are in the file."""
 
     libraries: tuple[str, ...]
 
 
 class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A name for several targets at once, as in AOTriton's images and their packages."""
+    """A name for several targets together, as in AOTriton's images and their packages."""
 
     targets: tuple[str, ...]
     spelled: tuple[str, ...] = ()
@@ -173,7 +173,7 @@ class KernelTable(
     forbid_unknown_fields=True,
     rename={"rules": "rule", "openers": "opener", "families": "family", "self_contained": "self-contained"},
 ):
-    """The whole table, in file order: the first matching row applies."""
+    """The whole table, in file order. The first matching row applies."""
 
     suffixes: tuple[str, ...]
     sources: dict[str, str]
@@ -192,9 +192,9 @@ def load_table() -> KernelTable:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return the pattern of a processor and its features.
+    """Return the pattern for a processor and its features.
 
-    MIOpen appends the number of compute units in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
+    MIOpen appends the number of compute units in hexadecimal: ``gfx90a6e`` is gfx90a with 110 compute units.
     """
     features = f"(?:[-:](?:{'|'.join(FEATURES)})[+-])*"
     processor = f"((?:{processors_pattern()})(?:[-_]strict)?)"
@@ -203,34 +203,34 @@ def _pattern() -> re.Pattern[str]:
 
 
 def targets_in_path(path: str) -> tuple[TargetId, ...]:
-    """Return the targets that a relative path names, each once; empty for files that are for all GPUs."""
+    """Return the distinct targets that a relative path names, or an empty tuple for files for all GPUs."""
     matches = _pattern().finditer(path.replace("\\", "/"))
     found = (match[1].replace("_", "-") + re.sub(r"-(?=[sx])", ":", match[2]) for match in matches)
     return tuple(dict.fromkeys(parse_target_id(text, source=path) for text in found))
 
 
 def without_targets(path: str) -> str:
-    """Return a relative path with each target replaced by ``*``, the same for files that differ only in target."""
+    """Return a relative path with each target replaced by ``*``, so that files that differ only in target are equal."""
     return _pattern().sub("*", path)
 
 
 def is_kernel_file(path: str) -> bool:
-    """Return whether a file with this name belongs to a kernel library, so that a target in its name is its target.
+    """Return whether a file with this name belongs to a kernel library, so that any target in the name is the file's.
 
-    Headers, CMake files, and licenses may also name targets, but are for all of them.
+    Headers, CMake files, and licenses may also name targets, but are for all targets.
     """
     return path.endswith(load_table().suffixes)
 
 
 def kernel_targets(path: str) -> frozenset[str]:
-    """Return the targets in the name of a kernel file; empty for other files."""
+    """Return the targets in the name of a kernel file, or an empty set for other files."""
     return frozenset(map(str, targets_in_path(path))) if is_kernel_file(path) else frozenset()
 
 
 def kpack_target(name: str, *, source: str) -> TargetId:
-    """Return the only target of a kpack file, which is at the end of its name.
+    """Return the only target of a kpack file, which is at the end of the file's name.
 
-    Raises `InputError` from ``source`` if that isn't the target of a GPU. The catalog need not know it.
+    Raises `InputError` from ``source`` if that text isn't a GPU's target. The target need not be in the catalog.
     """
     target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
     if not target.processor.startswith("gfx"):
@@ -239,7 +239,7 @@ def kpack_target(name: str, *, source: str) -> TargetId:
 
 
 def library_of(path: str) -> str:
-    """Return the library of a file with code: the folder of a kernel file, a pattern for ``.kpack`` files, or the file.
+    """Return the library of a file with code: a kernel file's folder, a pattern for ``.kpack`` files, or the file.
 
     Targets are removed, so files for several targets have the same library.
     """
@@ -249,10 +249,10 @@ def library_of(path: str) -> str:
 
 
 class KernelFile(msgspec.Struct, frozen=True):
-    """A file that belongs to the package of one target or family."""
+    """A file that belongs to the package for one target or family."""
 
     target: str
-    """A processor without features, ``gfx90a`` or ``gfx1250-strict``, or the name of a family, ``gfx12_0``."""
+    """A processor without features (``gfx90a`` or ``gfx1250-strict``), or a family's name (``gfx12_0``)."""
     rule: str
     """The name of the row in the table."""
 
@@ -275,7 +275,7 @@ def _families() -> dict[str, Family]:
 def classify_path(path: str) -> KernelFile | None:
     """Return the target of a file with a relative path, or `None` if no rule matches and the file is for all GPUs.
 
-    The path may begin anywhere above the library's folder. Both kinds of slashes separate segments.
+    The path may start in any folder above the library's folder. Both kinds of slashes separate segments.
     """
     path = path.replace("\\", "/")
     if "gfx" not in path:
@@ -298,7 +298,7 @@ def find_family(name: str) -> Family | None:
 
 
 def fixed_reason(kernels: KernelFile) -> str:
-    """Return why a copy of a file under another target's name doesn't serve its GPUs; empty if it may serve them."""
+    """Return why a copy of a file under another target's name can't serve that target's GPUs, or an empty string."""
     return next((rule.fixed for rule in load_table().rules if rule.name == kernels.rule), "")
 
 
@@ -309,15 +309,15 @@ def shared_row(path: str) -> Shared | None:
 
 
 def is_unknown_kernel_file(path: str) -> bool:
-    """Return whether a file has a kernel file name that no row of the table covers.
+    """Return whether a file is named like a kernel file but isn't covered by any row in the table.
 
-    Such a file stays in the host package; splits and merges report it.
+    Such a file stays in the host package, and splits and merges report it.
     """
     return is_kernel_file(path) and classify_path(path) is None and shared_row(path) is None
 
 
 def processors_of_name(path: str) -> frozenset[str]:
-    """Return the processors in the name of a kernel file, with or without a rule for it; empty for other files."""
+    """Return the processors in a kernel file's name, whether or not a rule covers it; empty for other files."""
     found = classify_path(path)
     if found is not None:
         return frozenset((found.target,))
@@ -327,7 +327,7 @@ def processors_of_name(path: str) -> frozenset[str]:
 
 
 class MismatchError(InputError):
-    """A kernel file whose name is for one target, and whose content is for others."""
+    """An error for a kernel file whose name is for one target, and whose content is for other targets."""
 
     def __init__(self, source: str, named: str, contained: tuple[str, ...]) -> None:
         self.named = named
@@ -336,15 +336,15 @@ class MismatchError(InputError):
             source,
             f"is named for {named}, but contains code for {', '.join(contained)}",
             expected="code for the target in the name",
-            remedy="Rename the file, or build it again.",
+            remedy="Rename or rebuild the file.",
         )
 
 
 def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputError, ...]:
-    """Return the problems of a kernel file at a relative ``path``, which is called ``name`` in messages.
+    """Return the problems with a kernel file at a relative ``path``, which messages call ``name``.
 
     There are no problems for other files, for files without code, and if the targets are unknown. Code for a generic
-    processor matches the name of each of its members. An unreadable file is also a problem.
+    processor is valid in files for any of its members. An unreadable file is also a problem.
     """
     source = name or path
     found = classify_path(path)
@@ -352,7 +352,7 @@ def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputEr
         return ()
     try:
         if found.rule == "kpack":
-            read_archive(data, name=source)  # whatever its first bytes are
+            read_archive(data, name=source)  # regardless of its first bytes
         contained = processors_in(data, name=source)
     except InputError as e:
         return (e,)
@@ -373,10 +373,10 @@ def _is_served(asked: tuple[str, ...], suiting: frozenset[str], target: str) -> 
 
 
 def processors_in(data: Data, *, name: str) -> tuple[str, ...]:
-    """Return the known processors that a file has code for, sorted; empty for text and tables.
+    """Return the known processors that a file has code for, sorted, or an empty tuple for text and tables.
 
-    In databases with many kernels, only some are read (see `database_processors`). Raises `InputError` for damaged
-    files, and `WorkError` if there is no room for a database.
+    In databases with many kernels, only some kernels are read (see `database_processors`). Raises `InputError` for
+    damaged files, and `WorkError` if there is no space for a database.
     """
     if is_database(data):
         return database_processors(data, name=name)
@@ -388,7 +388,7 @@ def processors_in(data: Data, *, name: str) -> tuple[str, ...]:
 
 
 def _suiting(target: str) -> frozenset[str]:
-    """Return the processors whose code may be in a file for ``target``; empty if that is unknown."""
+    """Return the processors whose code may be in a file for ``target``, or an empty set if they are unknown."""
     family = find_family(target)
     if family is None and target.removesuffix("-strict") not in load_catalog().processors:
         return frozenset()
@@ -398,7 +398,7 @@ def _suiting(target: str) -> frozenset[str]:
 
 
 def kernel_folder(path: str) -> str | None:
-    """Return the folder of a kernel file, whose files are reported together, or `None` for a separate file."""
+    """Return a kernel file's folder, whose files are reported together, or `None` for a separate file."""
     end = max(path.rfind("/"), path.rfind("!"))
     return path[:end] if end > 0 and is_kernel_file(path[end + 1 :]) else None
 
@@ -406,9 +406,9 @@ def kernel_folder(path: str) -> str | None:
 def group_kernel_files(
     items: Iterable[T], path_of: Callable[[T], str], answer_of: Callable[[T], Hashable] = lambda _: None
 ) -> list[tuple[str | None, list[T]]]:
-    """Group files for reports: several kernel files of a folder with the same answer together, with their folder.
+    """Group files for reports: kernel files in the same folder with the same answer, together with their folder.
 
-    Every other file is separate, without a folder, and so is a single kernel file.
+    Every other file, including a single kernel file, is separate and has no folder.
     """
     groups: dict[Hashable, list[T]] = {}
     for number, item in enumerate(items):

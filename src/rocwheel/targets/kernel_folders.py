@@ -1,4 +1,4 @@
-"""Finds the folder of kernels that a library opens, and its content for a GPU, as the table of kernel files says."""
+"""Finds the folder of kernels that a library opens, and its content for a GPU, based on the table of kernel files."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _LIBRARY = re.compile(r"(?P<base>[^/]+?)(?:-[0-9a-f]{8}(?:[0-9a-f]{24})?)?\.(?P<kind>so|dll)(?:\.[0-9]+)*", re.ASCII)
-"""The name of a library, with the hash that auditwheel (8 digits) or delvewheel (32) inserts."""
+"""The name of a library, including the hash that auditwheel (8 digits) or delvewheel (32 digits) inserts."""
 _WORD = re.compile(r"gfx[0-9a-z]+(?:_[0-9]+)?")
 
 
 def opener_of(path: str, soname: str = "") -> Opener | None:
-    """Return the row of a library that opens a folder of kernels, by its SONAME or file name, or `None` for others.
+    """Return the row of a library that opens a folder of kernels, found by SONAME or file name, or `None`.
 
-    A renamed file keeps its SONAME; a file with the name of such a library is loaded in its place.
+    A renamed file keeps its SONAME. A file with the name of such a library is loaded in place of that library.
     """
     for name in (soname, posixpath.basename(path)):
         match = _LIBRARY.fullmatch(name)
@@ -63,14 +63,14 @@ def _folded(name: str, kind: str) -> str:
 
 
 class Loss(enum.Enum):
-    """The consequence if a folder that a library needs is bare."""
+    """The consequence if a folder that a library needs is missing or has no kernels."""
 
     LOST = "lost"
     """The library finds no kernels for any GPU."""
     NOT_GIVEN = "not given"
-    """Packages that weren't given contain the kernels."""
+    """The kernels are in packages that aren't among the inputs."""
     NONE = "none"
-    """Packages contain the kernels, and the library isn't for the same GPUs."""
+    """The kernels are in other packages, and the library isn't for the same GPUs."""
 
 
 class KernelFolder(msgspec.Struct, frozen=True):
@@ -85,15 +85,15 @@ class KernelFolder(msgspec.Struct, frozen=True):
     code: frozenset[TargetId]
     """The targets with kernels."""
     files: tuple[str, ...]
-    """The places of all relevant files; empty for a folder without kernels for any GPU."""
+    """The paths of all relevant files, or an empty tuple for a folder without kernels for any GPU."""
     for_all: tuple[str, ...] = ()
-    """The places of files with code that are opened for any GPU."""
+    """The paths of files with code that are opened for any GPU."""
     is_there: bool = True
-    """Whether the folder contains any file."""
+    """Whether the folder contains any files."""
 
     @property
     def named(self) -> list[str]:
-        """The processors with files, sorted."""
+        """The processors that have files, sorted."""
         return sorted({target.processor for target in (*self.index, *self.code)})
 
     @property
@@ -102,9 +102,9 @@ class KernelFolder(msgspec.Struct, frozen=True):
         return not self.files
 
     def find_lack(self, gpu: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
-        """Return what the folder lacks for a GPU, as text that follows "which"; empty if nothing is missing.
+        """Return the files that the folder lacks for a GPU, as text that follows "which", or an empty string.
 
-        A kind of files counts only if the folder has such files for some target.
+        A kind of file counts only if the folder has such files for some target.
         """
         if self.is_bare:
             return "has no kernels for any GPU" if self.is_there else "is missing"
@@ -118,7 +118,10 @@ class KernelFolder(msgspec.Struct, frozen=True):
         return ""
 
     def find_lack_of_code(self, target: TargetId) -> str:
-        """Return what the folder lacks for all GPUs that ``target``'s code serves; empty if one GPU lacks nothing."""
+        """Return the files that the folder lacks for all GPUs that code for ``target`` serves, or an empty string.
+
+        The string is empty if any of these GPUs lacks nothing.
+        """
         row = load_catalog().processors.get(target.processor)
         members = row.members if isinstance(row, Generic) else ()
         lacks = [self.find_lack(TargetId(name, **target.features)) for name in (target.processor, *members)]
@@ -126,7 +129,7 @@ class KernelFolder(msgspec.Struct, frozen=True):
 
 
 def _suits(named: TargetId, gpu: TargetId, runtime: Runtime) -> bool:
-    """Return whether a library opens a file that is named for a target; an open feature of the GPU may be either."""
+    """Return whether a library opens a file that is named for a target; unset GPU features may have either setting."""
     if any(gpu.features.get(name, setting) != setting for name, setting in named.features.items()):
         return False
     code = TargetId(named.processor.removesuffix("-strict"))
@@ -144,9 +147,9 @@ class KernelFolders:
         self._opened: dict[tuple[str, str], KernelFolder | None] = {}
 
     def opened_by(self, place: str, opener: Opener | None) -> KernelFolder | None:
-        """Return the folder that the library at ``place`` opens, or `None` for a library without one.
+        """Return the folder that the library at ``place`` opens, or `None` if the library doesn't open a folder.
 
-        A bare folder is returned only if the library needs it.
+        A folder that is missing or has no kernels is returned only if the library needs it.
         """
         if opener is None:
             return None
@@ -157,10 +160,10 @@ class KernelFolders:
         return self._opened[key]
 
     def find_loss(self, place: str, opener: Opener, *, divided: bool, closed: bool) -> Loss:
-        """Return the consequence of the bare folder of the library at ``place``.
+        """Return the consequence if the folder of the library at ``place`` is missing or has no kernels.
 
-        For a ``divided`` package, other packages contain the kernels, each for some GPUs. They are present in a
-        ``closed`` environment, and if there are kernels for other libraries of the package.
+        For a ``divided`` package, other packages contain the kernels, each for some GPUs. These packages are present in
+        a ``closed`` environment, and if there are kernels for other libraries in the package.
         """
         if divided and not closed and not self._has_kernels(place.partition("/")[0]):
             return Loss.NOT_GIVEN
@@ -231,6 +234,6 @@ def _is_index(path: str, patterns: Iterable[PathPattern]) -> bool:
 
 
 def _named_targets(path: str) -> tuple[TargetId, ...]:
-    """Return the targets that a path below the folder names, including the targets of families."""
+    """Return the targets that a path below the folder names, including the targets in families."""
     families = [family for word in _WORD.findall(path) if (family := find_family(word))]
     return (*targets_in_path(path), *(TargetId(name) for family in families for name in family.targets))

@@ -1,4 +1,4 @@
-"""Lists the catalog as a table with one row per target, joined from all parts of the catalog."""
+"""Lists the catalog as a table with one row for each target, joined from all parts of the catalog."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class TargetRow(msgspec.Struct, frozen=True):
     """The kind of most products: ``data-centre``, ``desktop``, ``integrated``, or ``generic``; empty if unknown."""
     features: tuple[str, ...]
     generics: tuple[str, ...]
-    """The generic processors that cover it; empty for a generic processor."""
+    """The generic processors that cover this processor; empty for a generic processor."""
     members: tuple[str, ...]
     """The processors that a generic processor covers."""
     families: tuple[str, ...]
     official: str
     """The ROCm versions with official support, as a half-open range such as ``5.0 to before 6.4``."""
     packagers: tuple[str, ...]
-    """The packagers that list it, with or without features."""
+    """The packagers whose lists have this processor, with or without features."""
     products: tuple[str, ...]
     llvm: tuple[int, int]
     rocm_without: str
-    """The last observed ROCm release without support for the processor; empty if not observed."""
+    """The last ROCm release that was observed without support for the processor, or an empty string."""
     rocm_with: str
-    """The first observed ROCm release with support for the processor; empty if not observed."""
+    """The first ROCm release that was observed with support for the processor, or an empty string."""
     sources: tuple[str, ...]
 
 
@@ -66,10 +66,10 @@ def filter_rows(
     feature: str = "",
     product: str = "",
 ) -> list[TargetRow]:
-    """Return the rows that match every given filter; ``data-centre`` also matches rows with any such product.
+    """Return the rows that match all filters; ``data-centre`` also matches rows with any such product.
 
-    Raises `UnknownTargetError` for an unknown family, the errors of `parse_known_target` for a target in place of a
-    family, and `UnknownReleaseError` for an unknown ROCm version.
+    Raises `UnknownTargetError` for an unknown family, the errors from `parse_known_target` for a target that is passed
+    as a family, and `UnknownReleaseError` for an unknown ROCm version.
     """
     names = [set(chosen.processors)] if chosen is not None else []
     names += [_processors_of(family)] if family else []
@@ -85,7 +85,7 @@ def _processors_of(family: str) -> set[str]:
 
 
 def _kinds(row: TargetRow) -> set[str]:
-    # All AMD Instinct cards are for data centers, even with a processor of desktop cards, such as the MI50.
+    # All AMD Instinct cards are for data centers, even those with a desktop card's processor, such as the MI50.
     return {row.kind, "data-centre"} if any("Instinct" in name for name in row.products) else {row.kind}
 
 

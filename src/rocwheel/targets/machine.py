@@ -1,4 +1,4 @@
-"""Detects the GPUs of this machine and the access to them, with the code that ships in ``rocm_sdk``."""
+"""Detects this machine's GPUs and the access to them, using the code that ships in ``rocm_sdk``."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ class DetectedGpu(msgspec.Struct, frozen=True):
     """A GPU of a machine, with facts from the catalog."""
 
     node: int
-    """The KFD node, or the position in the list of an environment variable that replaces detection."""
+    """The KFD node, or the position in the list from an environment variable that replaces detection."""
     target: str
     """The target ID; it has features only if an environment variable sets them."""
     kind: str
-    """``integrated`` if sysfs says so, or else the catalog's ``data-centre`` or ``desktop``; empty if unknown."""
+    """``integrated`` according to sysfs, or ``data-centre`` or ``desktop`` from the catalog; empty if unknown."""
     device_id: int
     """The PCI device ID, or 0 if unknown."""
     render_node: str
-    """The device file for access to the GPU, or empty if unknown."""
+    """The device file for access to the GPU, or an empty string if unknown."""
 
 
 class Detection(msgspec.Struct, frozen=True):
-    """The GPUs of a machine, and the nodes and variables that aren't understood."""
+    """A machine's GPUs, and the nodes and variables that rocwheel doesn't understand."""
 
     gpus: tuple[DetectedGpu, ...]
-    """In node order."""
+    """The GPUs in node order."""
     problems: tuple[InputError, ...]
-    """Nodes and environment variables that aren't understood; they may represent GPUs."""
+    """Errors for nodes and environment variables that rocwheel doesn't understand; they may represent GPUs."""
 
 
 def survey_machine(system: System | None = None) -> Detection:
-    """Return the GPUs of ``system`` (by default this machine), and the problems."""
+    """Return the GPUs of ``system`` (by default, this machine), and the problems."""
     machine = system or System()
     found, problems = survey_gpus(machine)
     gpus = [gpu for gpu in found if not _illegal_features(gpu)]
@@ -75,9 +75,9 @@ def survey_machine(system: System | None = None) -> Detection:
 
 
 def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
-    """Return the GPUs of ``system`` (by default this machine), and log a warning for each problem.
+    """Return the GPUs of ``system`` (by default, this machine), and log a warning for each problem.
 
-    Without a GPU, the problems are raised instead: the `InputError`, or one `ProblemsError` for several.
+    If there is no GPU, raise the problems instead: the `InputError`, or one `ProblemsError` for several.
     """
     detection = survey_machine(system)
     if not detection.gpus:
@@ -88,7 +88,7 @@ def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
 
 
 def native_targets(system: System | None = None) -> Sequence[str]:
-    """Return the targets of the GPUs of ``system`` (by default this machine), each once: the meaning of ``native``.
+    """Return the distinct targets of the GPUs of ``system`` (by default, this machine), the meaning of ``native``.
 
     Raises `NoGpuError` if there is no GPU.
     """
@@ -108,18 +108,18 @@ class AccessReport(msgspec.Struct, frozen=True):
 
     @property
     def usable(self) -> bool:
-        """Whether nothing blocks the user from the GPUs; also true without a GPU, unless one is required."""
+        """Whether nothing prevents the user from using the GPUs; also true without a GPU, unless a GPU is required."""
         return all(finding.level != ERROR for finding in self.findings)
 
 
 def check_machine(system: System | None = None, *, require_gpu: bool = False) -> AccessReport:
-    """Check the driver, the devices, and the permissions of ``system`` (by default this machine)."""
+    """Check the driver, the devices, and the permissions of ``system`` (by default, this machine)."""
     gpus, findings = survey_access(system or System(), require_gpu=require_gpu)
     return AccessReport(tuple(gpu.target for gpu in gpus), tuple(findings))
 
 
 def _illegal_features(gpu: Gpu) -> dict[str, tuple[str, ...]]:
-    """Return the features that a variable sets but the processor lacks, each with the features that it has."""
+    """Return the features that a variable sets but the processor lacks, each with the processor's features."""
     row = load_catalog().processors.get(processor_of(gpu.target))
     named = parse_target_id(gpu.target).features
     return {feature: row.features for feature in named if row and feature not in row.features}
@@ -127,7 +127,7 @@ def _illegal_features(gpu: Gpu) -> dict[str, tuple[str, ...]]:
 
 def _describe(gpu: Gpu) -> DetectedGpu:
     row = load_catalog().processors.get(processor_of(gpu.target))
-    # An override changes the target, but not whether the GPU is integrated or a card.
+    # An override changes the target, but not whether the GPU is integrated or on a card.
     kind = row.kind if isinstance(row, Target) and row.kind != "integrated" else ""
     kind = "integrated" if gpu.integrated else kind
     render_node = f"/dev/dri/renderD{gpu.render_minor}" if gpu.render_minor else ""

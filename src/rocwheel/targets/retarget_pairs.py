@@ -1,4 +1,4 @@
-"""Defines the pairs of targets whose code may be relabeled from one to the other, as ``extended`` packages do."""
+"""Defines the pairs of targets whose code may be relabeled from one to the other, as in ``extended`` packages."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class TargetPair(msgspec.Struct, frozen=True):
-    """Offers code for ``code`` also to GPUs of the target ``agent``.
+    """Offers code for ``code`` also to GPUs with the target ``agent``.
 
-    ``unnamed`` are features that runtimes don't name for ``agent``, because they are off there.
+    ``unnamed`` contains the features that runtimes don't name for ``agent``, because these features are off there.
     """
 
     code: TargetId
@@ -29,8 +29,8 @@ class TargetPair(msgspec.Struct, frozen=True):
     def agent_of(self, target: TargetId) -> TargetId | None:
         """Return the target for a copy of code for ``target``, or `None` if the pair doesn't apply.
 
-        A pair without features applies to all variants of the processor. Their features stay, except unnamed ones; code
-        that needs an unnamed feature gets no target.
+        A pair without features applies to all variants of the processor. The copy keeps their features, except unnamed
+        ones. Code that needs an unnamed feature gets no target.
         """
         if target == self.code:
             return self.agent
@@ -43,9 +43,9 @@ class TargetPair(msgspec.Struct, frozen=True):
 
 
 def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
-    """Return all pairs that let code for ``code`` replace another target's code.
+    """Return all pairs in which code for ``code`` can replace another target's code.
 
-    The pairs of a target with features apply only to it, and keep its features as far as runtimes name them.
+    If the target has features, its pairs apply only to it, and keep its features if runtimes name them.
     """
     pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabeled_agents(code.processor))
     if not code.features:
@@ -66,11 +66,11 @@ def parse_pairs(
     native: Callable[[], Sequence[str]] | None = None,
     remedy: str = "If you know that the code runs, use --force.",
 ) -> tuple[TargetPair, ...]:
-    """Parse ``gfx1030=gfx1031,gfx1032``; both sides have the grammar of `parse_target_set`.
+    """Parse text such as ``gfx1030=gfx1031,gfx1032``; both sides have the grammar of `parse_target_set`.
 
-    ``gfx1030=extended`` means every target in a rule; code for GPUs of its own target needs no pair. Raises
-    `InputError` from ``source`` for malformed text, without another target than FROM, for processors with an unknown
-    machine number, and for pairs without a rule unless ``force``; ``remedy`` is the advice for such pairs.
+    ``gfx1030=extended`` means every target in a rule; code for GPUs with its own target needs no pair. Raises
+    `InputError` from ``source`` for malformed text, if FROM is the only target, for processors with an unknown machine
+    number, and for pairs without a rule unless ``force``; ``remedy`` is the advice for such pairs.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:
@@ -86,7 +86,7 @@ def parse_pairs(
         raise
     pairs = tuple(_pair(code, agent) for agent in agents if agent != code)
     if not pairs:
-        found = f"no other target than {code}, whose GPUs already load this code"
+        found = f"no target other than {code}, whose GPUs already load this code"
         raise InputError(source, found, expected="another target after '='")
     if not force:
         _require_rules(pairs, source, remedy)
@@ -107,7 +107,7 @@ def _require_rules(pairs: tuple[TargetPair, ...], source: str, remedy: str) -> N
 def _no_machine_number(error: UnknownTargetError, source: str) -> InputError:
     return InputError(
         source,
-        f"no machine number is known for {error.name!r}, but code needs it in its header",
+        f"no machine number is known for {error.name!r}, but the code's header must contain it",
         expected="a processor from `rocwheel targets list`, even with --force",
     )
 
@@ -121,7 +121,8 @@ def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tupl
 def _is_allowed(pair: TargetPair) -> bool:
     """Return whether a rule applies to the processors, and their features agree.
 
-    The agent must set each feature as the code does; a feature that runtimes don't name for it must be off in the code.
+    The agent must set each feature as the code does. A feature that runtimes don't name for the agent must be off in
+    the code.
     """
     has_rule = find_relabeling(pair.code.processor, pair.agent.processor) is not None
     expected = {name: setting for name, setting in pair.code.features.items() if setting or name not in pair.unnamed}

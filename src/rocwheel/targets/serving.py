@@ -1,7 +1,8 @@
-"""Decides whether a file, artifact, or distribution with the label of a target or family serves given GPUs.
+"""Determines whether a file, artifact, or distribution that is labeled with a target or family serves certain GPUs.
 
 ``lib/librocblas.so.5.gfx906`` replaces ``lib/librocblas.so.5`` and has the same SONAME. Both files are in the same
-folder, because libraries look for their kernels next to the loaded file. Some libraries use the beginning of its name.
+folder, because libraries look for their kernels next to the loaded file. Some libraries use the beginning of the file's
+name.
 
 Artifacts and distribution names have the same labels: ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``,
 ``gfx9-4-generic``, ``generic``. Normalized names have families in lowercase and without underscores.
@@ -32,7 +33,7 @@ def overlay_path(library: str, target: str) -> str:
 
 
 def split_overlay_path(path: str) -> tuple[str, str] | None:
-    """Return the library that the one at ``path`` replaces, and its target, or `None` for any other file."""
+    """Return the library that the library at ``path`` replaces, and its target, or `None` for other files."""
     library, _, target = path.rpartition(".")
     name = library.rpartition("/")[2]
     is_library = ".so." in f"{name[1:]}."
@@ -40,9 +41,9 @@ def split_overlay_path(path: str) -> tuple[str, str] | None:
 
 
 _LABEL = re.compile(r"(?:^|-)(gfx[0-9a-f][0-9a-z]*(?:-[0-9a-z]+)*)$")
-"""The end of the normalized name of a distribution for some GPUs."""
+"""The end of a distribution's normalized name if the distribution is for some GPUs."""
 _STRICT = "-strict"
-"""The suffix of labels for kernels for one revision of a GPU's software interface; they are for the GPU."""
+"""The suffix in labels of kernels for one revision of a GPU's software interface. Such kernels serve the GPU."""
 
 
 def serves(label: str, wanted: Iterable[TargetId]) -> bool:
@@ -63,7 +64,7 @@ def serves(label: str, wanted: Iterable[TargetId]) -> bool:
 
 
 def label_of_project(project: str) -> str:
-    """Return the target or family at the end of a normalized distribution name, or `GENERIC` if there isn't one."""
+    """Return the target or family at the end of a normalized distribution name, or `GENERIC` if there is neither."""
     match = _LABEL.search(project)
     return match[1] if match else GENERIC
 

@@ -33,12 +33,12 @@ def spell_cmake(targets: TargetSet) -> str:
 
 
 def spell_commas(targets: TargetSet) -> str:
-    """Return the format of Bazel's and TensorFlow's settings: ``gfx906,gfx90a:xnack+``."""
+    """Return the format for Bazel's and TensorFlow's settings: ``gfx906,gfx90a:xnack+``."""
     return ",".join(targets.words)
 
 
 def spell_spaces(targets: TargetSet) -> str:
-    """Return the format of USE_EXPAND, Nix, and shells: ``gfx906 gfx90a:xnack+``."""
+    """Return the format for USE_EXPAND, Nix, and shells: ``gfx906 gfx90a:xnack+``."""
     return " ".join(targets.words)
 
 
@@ -50,7 +50,7 @@ def spell_offload_arch(targets: TargetSet) -> list[str]:
 def spell_lines(targets: TargetSet) -> str:
     """Return the content of a file for ``ROCM_TARGET_LST``: one processor per line, or ``gfx000`` (no GPU) if empty.
 
-    Raises `NoFlagError` for SPIR-V, which isn't a processor: readers of the file would ignore it.
+    Raises `NoFlagError` for SPIR-V, which isn't a processor, because readers of the file would ignore it.
     """
     if SPIRV in targets.processors:
         raise NoFlagError([SPIRV], what="line of ROCM_TARGET_LST", expected="processors, such as gfx1100")
@@ -63,7 +63,7 @@ def file_name_spelling(target: TargetId) -> str:
 
 
 _SPACK_WITH_FEATURES = ("gfx900:xnack-", "gfx906:xnack-", "gfx908:xnack-", "gfx90a:xnack-", "gfx90a:xnack+")
-"""The values that set features; the catalog's Spack list has the others, with their sources."""
+"""The values that set features. The catalog's Spack list has the other values, with their sources."""
 
 
 def spack_variant(targets: TargetSet) -> str:
@@ -85,7 +85,7 @@ def debian_field(targets: TargetSet) -> str:
 
 
 def debian_build(targets: TargetSet) -> str:
-    """Return the variable for a Debian package build that makes ``rocm-target-arch`` name these targets.
+    """Return the variable for a Debian package build that makes ``rocm-target-arch`` return these targets.
 
     See https://manpages.debian.org/unstable/pkg-rocm-tools/rocm-target-arch.1.en.html.
     """
@@ -126,8 +126,8 @@ src_configure() {{
 def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """Return ``AMDGPU_TARGETS`` for make.conf and the variables that rocm.eclass sets, as shell assignments.
 
-    ``targets`` are on by default, and ``optional`` processors are off. Flags have no features, so only processors are
-    named. Raises `NoFlagError` for generic processors and SPIR-V, which Gentoo has no flags for.
+    ``targets`` are on by default, and ``optional`` processors are off. Flags have no features, so they name only
+    processors. Raises `NoFlagError` for generic processors and SPIR-V, for which Gentoo has no flags.
     """
     return f'AMDGPU_TARGETS="{" ".join(targets.processors)}"\n' + _eclass_variables(targets, optional)
 
@@ -137,7 +137,7 @@ def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
 
     ``ROCM_VERSION`` is the ebuild's own version, as rocm.eclass documents for ROCm libraries. If the eclass has these
     lists for some versions, a comment names these versions; otherwise, ``ROCM_SKIP_GLOBALS`` keeps the eclass from
-    setting its own lists. Raises as `gentoo_variables` does.
+    setting its own lists. Raises the same errors as `gentoo_variables`.
     """
     variables = _eclass_variables(targets, optional)
     version, end = _versions_with(targets.processors, optional)
@@ -149,10 +149,10 @@ def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
 
 
 def parse_desc(text: str, source: str) -> dict[str, str]:
-    """Read ``amdgpu_targets.desc``: return each flag, which is a target name, with its description.
+    """Read ``amdgpu_targets.desc``; return the description of each flag, keyed by the flag, which is a target name.
 
-    Raises `InputError`, or `ProblemsError` for several, for malformed lines and repeated flags. After ten such lines,
-    the file is taken for another kind of file, and later lines aren't reported.
+    Raises `InputError`, or `ProblemsError` for several problems, for malformed lines and repeated flags. After ten such
+    lines, the file counts as another kind of file, and later lines aren't reported.
     """
     found: dict[str, str] = {}
     problems: list[InputError] = []
@@ -163,7 +163,7 @@ def parse_desc(text: str, source: str) -> dict[str, str]:
         if match is None:
             problems.append(InputError(place, f"has {quoted(line)}", expected="FLAG - DESCRIPTION"))
         elif match[1] in found:
-            problems.append(InputError(place, f"describes {quoted(match[1])} again", expected="each flag once"))
+            problems.append(InputError(place, f"describes {quoted(match[1])} again", expected="each flag only once"))
         else:
             found[match[1]] = match[2]
         if len(problems) == _MOST_PROBLEMS:
@@ -173,7 +173,7 @@ def parse_desc(text: str, source: str) -> dict[str, str]:
 
 
 def spell_desc(targets: TargetSet) -> str:
-    """Return ``amdgpu_targets.desc`` for the processors of targets; raise as `gentoo_variables` does."""
+    """Return ``amdgpu_targets.desc`` for the targets' processors; raise the same errors as `gentoo_variables`."""
     _check_flags(targets.processors)
     rows = {row.name: row for row in load_catalog().targets}
     return "".join(
@@ -190,7 +190,7 @@ def _eclass_variables(targets: TargetSet, optional: Sequence[str]) -> str:
     _check_flags((*targets.processors, *optional))
     flags = [f"amdgpu_targets_{name}" for name in targets.processors]
     others = [f"amdgpu_targets_{name}" for name in optional if name not in targets.processors]
-    # || ( ): at least one. x(-)?: a flag that is on here is on in the dependency, where a missing flag counts as off.
+    # || ( ): at least one. x(-)?: if a flag is on here, it is on in the dependency. A missing flag there counts as off.
     variables = {
         "IUSE": " ".join([*(f"+{flag}" for flag in flags), *others]),
         "ROCM_REQUIRED_USE": f"|| ( {' '.join([*flags, *others])} )",
@@ -208,7 +208,7 @@ def _check_flags(names: Sequence[str]) -> None:
 def _versions_with(official: Sequence[str], optional: Sequence[str]) -> tuple[str, str]:
     """Return the first version and the end of the newest range with these lists in the eclass, or empty strings.
 
-    The versions have three numbers, as the patterns of the eclass require.
+    Versions have three numbers, because the eclass's patterns require that.
     """
     wanted = ({*official}, {*optional} - {*official})
     later = Version("0")
@@ -246,10 +246,10 @@ class Tool(str, Enum):
 
 
 def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None) -> str:
-    """Return the settings for ``tool`` as complete lines: command-line arguments, or the text of a file for it.
+    """Return the settings for ``tool`` as complete lines: command-line arguments, or the text of a file for the tool.
 
     Arguments are quoted for the shell as needed. Only Gentoo has ``optional`` targets, which are off by default. Raises
-    `NoFlagError` for targets without a name in Gentoo, Spack, or ``ROCM_TARGET_LST``.
+    `NoFlagError` for targets that have no name in Gentoo, Spack, or ``ROCM_TARGET_LST``.
     """
     if tool in WITH_OPTIONAL:
         return WITH_OPTIONAL[tool](targets, optional.processors if optional else ())
@@ -277,7 +277,7 @@ def _file_names(targets: TargetSet) -> str:
 
 
 WITH_OPTIONAL = {Tool.GENTOO: gentoo_variables, Tool.EBUILD: ebuild_fragment}
-"""The tools that also have targets that are off by default."""
+"""The tools for which targets can be off by default."""
 
 _WRITERS = {
     Tool.CMAKE: _cmake,

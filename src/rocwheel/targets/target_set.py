@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 
 
 def policy_targets(word: str, *, source: str) -> Sequence[str]:
-    """Return the targets of a policy with the text after its ``@``, a ROCm version or the name of a packager.
+    """Return the targets of a policy whose name includes, after ``@``, a ROCm version or a packager's name.
 
-    Raises `UnknownTargetError` for another policy or packager, and as `release_for` and `matrix_for` do for a version.
+    Raises `UnknownTargetError` for any other policy or packager. For versions, raises the same errors as `release_for`
+    and `matrix_for`.
     """
     policy, _, argument = word.lower().partition("@")
     if policy == "list":
@@ -69,7 +70,7 @@ def policy_targets(word: str, *, source: str) -> Sequence[str]:
 
 
 def known_policies() -> list[str]:
-    """Return every policy with each packager and release that it accepts."""
+    """Return every policy with each packager or release that it accepts."""
     catalog = load_catalog()
     lists = [f"list@{packager.name}" for packager in catalog.packagers]
     rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}
@@ -107,11 +108,11 @@ _POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
 
 
 _BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphics|series|mxgpu|[hv]f)$")
-"""The parts that people omit at both ends of a name, and those that drivers add, as in ``MI300X VF``."""
+"""Parts that people omit at the beginning or end of a name, and parts that drivers add, as in ``MI300X VF``."""
 _TRADEMARK = re.compile(r"\((tm|r)\)")
 _MEMORY = re.compile(r"[\W_]+\d+ ?gb\W*$", re.IGNORECASE)
 _LINES = re.compile(r"^(aipro|rx|pro)")
-"""More parts that people omit, if the rest identifies the GPU."""
+"""More parts that people omit if the rest identifies the GPU."""
 _LEADING = re.compile(r"amd|radeon|instinct|ryzen|ai|max\+?|[3579]|hx|rx|pro", re.IGNORECASE)
 _MODEL = re.compile(r"xtx?|gre|l[ep]|[msx]|\d+gb", re.IGNORECASE)
 _LIKE_A_TARGET = re.compile(r"gfx|.*@", re.IGNORECASE)
@@ -121,11 +122,11 @@ _MOST_PRODUCT_WORDS = 8
 
 
 def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
-    """Return the target of a product, with the features after its name, or `None` for other text.
+    """Return a product's target, with the features after the product's name, or `None` for other text.
 
     Case, spaces, dashes, the vendor's words, and the memory size don't matter. Letters at the end may be missing
-    (``MI300``) if all matching products have one target. Raises `AmbiguousProductError` from ``source`` if they have
-    several.
+    (``MI300``) if all matching products have the same target. Raises `AmbiguousProductError` from ``source`` if they
+    have several targets.
     """
     text, colon, features = name.partition(":")
     found = _find(text)
@@ -136,10 +137,10 @@ def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
 
 
 def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) -> list[str]:
-    """Return the words of all parts; words that together name a product, such as ``RX 7900 XTX``, become one.
+    """Return the words of all parts; words that together name a product, such as ``RX 7900 XTX``, become one word.
 
-    Consecutive unknown words of one part also become one name, and messages quote the whole name. ``known`` returns
-    whether a word has its own meaning.
+    Consecutive unknown words in one part also become one name, so that messages quote the whole name. ``known`` returns
+    whether a word has a meaning without other words.
     """
     joined: list[str] = []
     rest = [(word, number) for number, part in enumerate(parts) for word in part]
@@ -165,7 +166,7 @@ def _product_size(words: Sequence[str]) -> int:
 
 
 def _unknown_size(words: Sequence[tuple[str, int]], known: Callable[[str], bool]) -> int:
-    """Return the number of unknown words at the beginning of one part; a word like a target is separate."""
+    """Return the number of unknown words at the beginning of one part; a word that looks like a target is separate."""
     first = words[0][1]
 
     def belongs(at: int) -> bool:
@@ -177,7 +178,7 @@ def _unknown_size(words: Sequence[tuple[str, int]], known: Callable[[str], bool]
 
 
 def _led(words: Sequence[str]) -> int:
-    """Return the number of words in an unknown product name: the vendor's words, the word after them, and an ending."""
+    """Return the number of words in an unknown product name: the vendor's words, the next word, and an ending."""
     leading = sum(1 for _ in takewhile(_LEADING.fullmatch, words))
     if not leading or leading == len(words) or is_target(words[leading]):
         return leading or 1
@@ -190,20 +191,20 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def is_part_of_product(text: str, name: str) -> bool:
-    """Return whether a text, in any spelling if it has a number, is a part of the name of a product."""
+    """Return whether a text is part of a product name; with a number, the text may have any spelling."""
     key = product_key(text)
     return text.lower() in name.lower() or (bool(_NUMBER.search(key)) and key in product_key(name))
 
 
 def product_words() -> list[str]:
-    """Return the names of all products as one word each, without the vendor: ``MI300X``, ``RX-7900-XTX``."""
+    """Return the names of all products, each as one word without the vendor: ``MI300X``, ``RX-7900-XTX``."""
     names = (re.sub(r"^(AMD |Radeon |Instinct )+| Accelerator$", "", name) for name in _products())
     return [re.sub(r"\s+", "-", name) for name in names]
 
 
 @lru_cache(maxsize=1)
 def _products() -> Mapping[str, str]:
-    """Return the target of each product by name."""
+    """Return each product's target, keyed by the product's name."""
     return {name: row.name for row in load_catalog().targets for name in row.products}
 
 
@@ -216,7 +217,7 @@ def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 @lru_cache(maxsize=256)
 def _find(text: str) -> Mapping[str, str]:
-    """Return the products that match a text: by exact name, or else without its line, or else with a longer ending."""
+    """Return the products that match a text: by exact name, or else without the line, or else with a longer ending."""
     wanted = product_key(text)
     keys, short = _keys()
     ways: Iterable[list[str]] = (
@@ -232,7 +233,7 @@ def _find(text: str) -> Mapping[str, str]:
 
 
 def _begins(key: str, wanted: str) -> bool:
-    """Return whether only letters are missing at the end of a name with a number."""
+    """Return whether ``wanted``, a name with a number, lacks only letters at its end."""
     if len(wanted) < 3 or not _NUMBER.search(wanted):
         return False
     return key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
@@ -244,14 +245,14 @@ def product_key(text: str) -> str:
 
 
 GPU_FIELD = "X-ROCm-GPU-Architecture"
-"""The control field in which a Debian package names its GPUs, separated by spaces (Debian's pkg-rocm-tools)."""
+"""The control field that lists a Debian package's GPUs, separated by spaces (Debian's pkg-rocm-tools)."""
 
 _NATIVE = "native"
-"""The word for the GPUs of this machine."""
+"""The word for this machine's GPUs."""
 
 _SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
 _BETWEEN_NAMES = re.compile(r"[;,\n\"'\[\]]+")
-"""The separators that occur in no product name."""
+"""The separators that don't occur in product names."""
 _LABELS = frozenset(
     {
         *("build", "export", f"{GPU_FIELD}:", "%rocm_gpu_list_default"),
@@ -259,16 +260,16 @@ _LABELS = frozenset(
         "w/",
     }
 )
-"""Words around the targets in lines for Bazel, Debian, RPM, and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
+"""Words around the targets in text for Bazel, Debian, RPM, and Nix, and in ``Ryzen 7 250 w/ Radeon 780M``."""
 
 _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
-"""The dash before a feature in the names of kernel files, instead of a colon."""
+"""The dash that replaces the colon before a feature in the names of kernel files."""
 
 _NAME = re.compile(r"gfx[\w -]*|(?!gfx)[\w +.()-]+")
-"""Possible names of processors, families, or products; for other text, the message says which part is wrong."""
+"""Possible names of processors, families, or products. For other text, the message says which part is wrong."""
 
 _MOST_WORDS = 1000
-"""There are about a hundred targets, each with a few feature settings."""
+"""The limit on words. There are about a hundred targets, each with a few feature settings."""
 
 _SETTING = re.compile(
     r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
@@ -276,11 +277,11 @@ _SETTING = re.compile(
     r"ROCM_TARGET_ARCH_FIXED)"
     r"(:[A-Z]+)?)="
 )
-"""The settings of clang, older compilers, Spack, JAX, CMake, Bazel, and shells that accept targets."""
+"""The settings that accept targets in clang, older compilers, Spack, JAX, CMake, Bazel, and shells."""
 
 
 class TargetSet(msgspec.Struct, frozen=True):
-    """Target IDs in canonical order, each once. Use `parse_target_set` or `of`; the constructor doesn't validate."""
+    """Distinct target IDs in canonical order. Use `parse_target_set` or `of`; the constructor doesn't validate."""
 
     ids: tuple[TargetId, ...] = ()
 
@@ -288,7 +289,7 @@ class TargetSet(msgspec.Struct, frozen=True):
     def of(cls, ids: Iterable[TargetId], *, source: str = "GPU targets") -> TargetSet:
         """Return the canonical set of ``ids``.
 
-        Raises `ConflictError` if IDs of one processor set different features.
+        Raises `ConflictError` if IDs for one processor set different features.
         """
         ordered = tuple(sorted(set(ids), key=id_sort_key))
         for one, other in pairwise(ordered):
@@ -312,24 +313,24 @@ class TargetSet(msgspec.Struct, frozen=True):
 
     @property
     def processors(self) -> tuple[str, ...]:
-        """The processors without features, each once."""
+        """The distinct processors, without features."""
         return tuple(dict.fromkeys(target.processor for target in self.ids))
 
 
 def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
-    """Return the key that orders target IDs: the processor's number, then the text, so that ``+`` precedes ``-``."""
+    """Return the key that sorts target IDs by processor number, and then by text, so that ``+`` precedes ``-``."""
     return sort_key(target.processor), str(target)
 
 
 def text_sort_key(target: str) -> tuple[tuple[int, int, int, str], str]:
-    """Return the key that orders texts of target IDs like `id_sort_key` orders IDs; other texts sort among them."""
+    """Return the key that sorts target IDs as text in the same order as `id_sort_key`; other texts sort among them."""
     return sort_key(target.partition(":")[0]), target
 
 
 def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
-    """Parse a target ID with a processor in the catalog (or SPIR-V) that has each named feature.
+    """Parse a target ID whose processor is in the catalog (or SPIR-V) and has each of the ID's features.
 
-    Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` for malformed text, from ``source``.
+    Raises `UnknownTargetError`, `IllegalFeatureError`, or, for malformed text, `InputError`, from ``source``.
     """
     target = parse_target_id(text, source=source)
     allowed = () if target.processor == SPIRV else load_catalog().processor(target.processor, source=source).features
@@ -346,10 +347,10 @@ def parse_target_set(
     native: Callable[[], Sequence[str]] | None = None,
     required: bool = True,
 ) -> TargetSet:
-    """Parse words of the grammar above into a set; ``native`` is called to expand the word of that name.
+    """Parse words in the grammar above into a set; ``native`` is called to expand the word with that name.
 
     Raises `EmptySetError` for an empty set if ``required``, `ConflictError` for different features, and `InputError`
-    for more than 1000 words. Also raises the errors of unknown or illegal words, or one `ProblemsError` for several.
+    for more than 1000 words. Also raises the errors for unknown or illegal words, or one `ProblemsError` for several.
     """
     parts = target_words(_bounded([words] if isinstance(words, str) else words, source))
     groups = map_collecting(source, partial(_expand_word, source=source, native=native), parts)
@@ -370,7 +371,7 @@ def _bounded(texts: Iterable[str], source: str) -> list[str]:
 
 
 def target_words(texts: Iterable[str]) -> list[str]:
-    """Return the words for targets in texts of any spelling; the words of a product become one."""
+    """Return the words for targets from texts in any spelling; a product's words become one word."""
     names = (name for text in texts for name in _BETWEEN_NAMES.split(text))
     return join_products([_split_words(name) for name in names], _has_meaning)
 
@@ -381,7 +382,7 @@ def _has_meaning(word: str) -> bool:
 
 
 def strip_setting(text: str) -> str:
-    """Return the targets in ``-DGPU_TARGETS=gfx906`` or another tool's setting, or other text unchanged."""
+    """Return the targets from ``-DGPU_TARGETS=gfx906`` or another tool's setting, or other text unchanged."""
     return text[match.end() :] if (match := _SETTING.match(text)) else text
 
 
@@ -409,7 +410,7 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
 
 
 def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
-    """Return the targets of a word without features, or `None` if it can only be a target itself."""
+    """Return the targets for a word without features, or `None` if the word can only be a target itself."""
     if name == _NATIVE:
         if native is None:
             found = "'native' means the GPUs of this machine, but GPUs aren't detected here"
@@ -425,22 +426,25 @@ def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[st
 
 @lru_cache(maxsize=1)
 def _words_by_lower_case() -> Mapping[str, str]:
-    """Return every word by its lower case. A family's name without ``-all``, such as ``gfx115X``, is also a word."""
+    """Return every word, keyed by its lowercase form.
+
+    A family's name without ``-all``, such as ``gfx115X``, is also a word.
+    """
     families = {family.name[:-4]: family.name for family in load_catalog().families if family.name.endswith("X-all")}
     words = {**families, **{word: word for word in (*known_words(), _NATIVE)}}
     return {name.lower(): word for name, word in words.items()}
 
 
 def known_words() -> list[str]:
-    """Return every word for targets, except IDs with features and this machine's ``native``."""
+    """Return every word for targets, except IDs with features and ``native``, which depends on the machine."""
     catalog = load_catalog()
     return [*catalog.processors, *catalog.family_targets, *known_policies(), SPIRV, "all"]
 
 
 def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
-    """Return the fewest words for exactly these targets: the largest complete families, then single targets.
+    """Return the fewest words for exactly these targets: the largest complete families, and then single targets.
 
-    A target with features belongs to no family.
+    A target with features doesn't belong to any family.
     """
     left = {target.processor for target in targets if not target.features}
     names: list[str] = []
@@ -453,7 +457,7 @@ def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
 
 
 def fold_to_generics(targets: TargetSet) -> TargetSet:
-    """Return a set that serves every target, with generic code if a generic processor covers it, or else its own code.
+    """Return a set that serves every target, using generic code where a generic processor covers the target.
 
     Features stay if the generic processor has them and its members in this set all set the same features.
     """
@@ -461,7 +465,7 @@ def fold_to_generics(targets: TargetSet) -> TargetSet:
     named: dict[str, set[frozenset[str]]] = {}
     for target in folded:
         named.setdefault(target.processor, set()).add(frozenset(target.features))
-    # Code with open features serves each setting, and one set can't name both.
+    # Code that doesn't set features serves each setting, and one set can't contain both kinds.
     return TargetSet.of(t if len(named[t.processor]) == 1 else TargetId(t.processor) for t in folded)
 
 
