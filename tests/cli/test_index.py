@@ -237,7 +237,7 @@ def test_what_is_passed_over_is_named_by_the_folder_that_has_it(run: Run, tmp_pa
 
 
 NO_NAME = (
-    "is not the file name of a wheel or sdist; expected "
+    "isn't the file name of a wheel or sdist; expected "
     "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. "
     "Rename or remove the file."
 )
@@ -324,7 +324,7 @@ SPELLING = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSIO
     [
         ("b-1.0-py3-none-any.whl", "its metadata names the project 'a'; expected 'b' as in the file name"),
         ("a-2.0-py3-none-any.whl", "its metadata gives the version '1.0'; expected '2.0' as in the file name"),
-        ("\u00e4-1.0-py3-none-any.whl", f"is not the file name of a wheel or sdist; {SPELLING}"),
+        ("\u00e4-1.0-py3-none-any.whl", f"isn't the file name of a wheel or sdist; {SPELLING}"),
     ],
     ids=["project", "version", "non-ASCII"],
 )

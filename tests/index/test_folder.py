@@ -141,7 +141,7 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
         "Check its permissions.\n"
         f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
         "expected 'mismatch' as in the file name\n"
-        f"  {dist_dir}/thing.whl: is not the file name of a wheel or sdist; "
+        f"  {dist_dir}/thing.whl: isn't the file name of a wheel or sdist; "
         "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename or remove the file.\n"
         f"  {dist_dir}/twice-1.0-py3-none-any.whl: is the same distribution as Twice-1.0.0-py3-none-any.whl under "
         "another name. Remove one of the two."
