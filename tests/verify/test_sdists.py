@@ -59,4 +59,6 @@ def test_a_sdist_with_other_metadata_behind_its_own_is_told(tmp_path: Path) -> N
     names = ("rocm-7.0/PKG-INFO", "/rocm-7.0/PKG-INFO")
     blocks = [tar_block(tarfile.REGTYPE, text, name=name) for name in names]
     path.write_bytes(gzip.compress(b"".join(blocks) + bytes(1024)))
-    assert verify_sdist(path).faults == (Fault("damaged", str(path), "has rocm-7.0/PKG-INFO twice", "each file only once"),)
+    assert verify_sdist(path).faults == (
+        Fault("damaged", str(path), "has rocm-7.0/PKG-INFO twice", "each file only once"),
+    )
