@@ -329,7 +329,7 @@ def test_a_variable_that_makes_no_sense_ends_with_2(run_targets: Run, monkeypatc
     assert run_targets("detect") == (
         2,
         "",
-        "error: ROCM_TARGET_LST=/nowhere: the file can't be read; correct or unset the variable\n",
+        "error: ROCM_TARGET_LST=/nowhere: the file can't be read; correct the variable or unset it\n",
     )
 
 

@@ -78,14 +78,14 @@ def test_a_gpu_without_a_package_of_its_own_gets_the_one_whose_code_it_runs(load
     assert selection[:2] == (("gfx11-generic",), "detection")
     assert selection.explanation == (
         "gfx11-generic chosen for the GPUs found: gfx1103; "
-        "gfx1103 has no package of its own, but runs the code for gfx11-generic"
+        "gfx1103 doesn't have its own package, but runs the code for gfx11-generic"
     )
 
 
 def test_a_choice_without_a_package_of_its_own_is_explained_likewise(load_sdk: Load) -> None:
     assert decide(load_sdk, choice("gfx1031"), **SERVED).explanation == (
         "gfx1030 chosen by ROCM_SDK_TARGET_FAMILY=gfx1031; "
-        "gfx1031 has no package of its own, but runs the code for gfx1030"
+        "gfx1031 doesn't have its own package, but runs the code for gfx1030"
     )
 
 

@@ -251,7 +251,7 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             ["simd_count 256\ncpu_cores_count 0\n"],
             {},
-            f"{NODES}/0/properties: a GPU without gfx_target_version, which Linux 5.13 and later show; "
+            f"{NODES}/0/properties: a GPU without gfx_target_version, which Linux 5.13 and later provide; "
             "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6",
             id="old kernel",
         ),
@@ -317,7 +317,7 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             [],
             {"ROCM_TARGET_LST": "/nowhere"},
-            "ROCM_TARGET_LST=/nowhere: the file can't be read; correct or unset the variable",
+            "ROCM_TARGET_LST=/nowhere: the file can't be read; correct the variable or unset it",
             id="list that is not there",
         ),
     ],

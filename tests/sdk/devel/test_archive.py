@@ -90,8 +90,8 @@ def fail_to_expand(environment: Installed) -> str:
         (member("rocm_sdk/x.py"), "'rocm_sdk/x.py' is not below _rocm_sdk_devel/."),
         (member(LINK, tarfile.SYMTYPE, "/etc"), f"{LINK!r} links to '/etc', which is outside site-packages."),
         (member(LINK, tarfile.SYMTYPE, "../../x"), f"{LINK!r} links to '../../x', which is outside site-packages."),
-        (member(LINK, tarfile.LNKTYPE, "_rocm_sdk_devel/x"), f"{LINK!r} is neither a file, a folder nor a symlink."),
-        (member(LINK, tarfile.CHRTYPE), f"{LINK!r} is neither a file, a folder nor a symlink."),
+        (member(LINK, tarfile.LNKTYPE, "_rocm_sdk_devel/x"), f"{LINK!r} is not a file, a folder, or a symlink."),
+        (member(LINK, tarfile.CHRTYPE), f"{LINK!r} is not a file, a folder, or a symlink."),
         (member(NO_TEXT), f"{NO_TEXT!r} is not UTF-8, which RECORD requires."),
     ],
     ids=["absolute", "dots", "other package", "absolute link", "link out", "hard link", "device", "no text"],
@@ -194,7 +194,7 @@ def test_a_file_larger_than_the_disk_is_refused_before_it_is_written(environment
     archive.write_bytes(tar_block(tarfile.REGTYPE, b"x" * 600, name="_rocm_sdk_devel/x", size=1 << 60))
     assert re.fullmatch(
         r"rocm-sdk: error: The ROCm development files can't be expanded in .+ "
-        r"\(1152921504606846976 bytes to write, \d+ free: .+/x\)\. Run `rocm-sdk init` once .*\n",
+        r"\(1152921504606846976 bytes to write, but only \d+ bytes free: .+/x\)\. Run `rocm-sdk init` once .*\n",
         fail_to_expand(environment),
     )
 

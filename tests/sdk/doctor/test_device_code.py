@@ -121,7 +121,7 @@ def test_the_way_around_gpus_that_the_release_does_not_serve_leads_to_those_that
 def test_no_number_of_a_gpu_is_named_when_another_node_cannot_be_understood(environment: Any, diagnose: Make) -> None:
     remedies = {text: remedy for _, text, remedy in diagnose(environment, 90006, 1, 110000)}
     assert remedies["ROCm 7.2.0 has no packages for gfx1100 (available: gfx906, gfx1030)"] == (
-        "Set HIP_VISIBLE_DEVICES to the numbers of gfx906 among the GPUs that rocminfo lists"
+        "Set HIP_VISIBLE_DEVICES to the numbers of gfx906 in the output of rocminfo"
     )
 
 

@@ -188,7 +188,7 @@ def test_a_record_that_cannot_be_read_is_an_error(environment: Any, diagnose: Ma
     assert diagnose(environment, 90006) == [["error", text, OVER]]
 
 
-UNCHECKED = "its files can't be checked, and installers cannot remove them"
+UNCHECKED = "its files can't be checked, and installers can't remove them"
 
 
 def test_a_package_without_record_is_an_error(environment: Any) -> None:
@@ -227,7 +227,7 @@ def test_metadata_without_a_version_is_no_traceback(environment: Any, data: byte
     assert "error: rocm-sdk-libraries has modified files: " in done.stdout
 
 
-REMEDY = "Make a new environment where this one is now, or move it back: installed commands contain its old path"
+REMEDY = "Create a new environment here, or move this environment back: installed commands contain the old path"
 
 
 def write_command(environment: Any, text: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 REMOVE_SECOND = (
-    "If you don't want it, remove its package: dpkg --search /opt/rocm-6.4 || rpm --query --file /opt/rocm-6.4"
+    "If you don't need it, remove its package: dpkg --search /opt/rocm-6.4 || rpm --query --file /opt/rocm-6.4"
 )
 Make = Callable[..., Any]
 

@@ -56,5 +56,5 @@ def test_a_variable_that_makes_no_sense_is_an_error(environment: Any) -> None:
     done = environment.run("rocm-sdk", "doctor", check=False, ROCM_TARGET_LST="/nowhere")
     assert done.returncode == 1
     assert done.stdout.startswith(
-        "error: ROCM_TARGET_LST=/nowhere: the file can't be read; correct or unset the variable\n"
+        "error: ROCM_TARGET_LST=/nowhere: the file can't be read; correct the variable or unset it\n"
     )

@@ -70,63 +70,63 @@ def test_missing_devices_are_errors(make_machine: MakeMachine, files: dict[str, 
         pytest.param(
             {},
             {},
-            "/dev/kfd may not be opened by ada, who is not in its group render",
+            "/dev/kfd can't be opened by ada, who is not in its group render",
             "sudo usermod --append --groups render ada, then log in again",
             id="not in the group",
         ),
         pytest.param(
             {"member_groups": {109}},
             {},
-            "/dev/kfd may not be opened by ada, who is not in its group render yet",
+            "/dev/kfd can't be opened by ada, who is not in its group render yet",
             "Log out and in again, or: newgrp render",
             id="in the group from the next login on",
         ),
         pytest.param(
             {},
             {"/run/.containerenv": ""},
-            "/dev/kfd may not be opened by ada, who is not in its group render",
+            "/dev/kfd can't be opened by ada, who is not in its group render",
             "Start the container with --group-add 109.",
             id="in a container",
         ),
         pytest.param(
             {"session_groups": {109}},
             {},
-            "/dev/kfd may not be opened by ada, although the process is in its group render",
+            "/dev/kfd can't be opened by ada, although the process is in its group render",
             "sudo chmod g+rw /dev/kfd",
             id="group without permission",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 65534}},
             {"/run/.containerenv": ""},
-            "/dev/kfd may not be opened by ada, who has no group of the host",
+            "/dev/kfd can't be opened by ada, who has no group from the host",
             "Start the container with --group-add keep-groups.",
             id="rootless container",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 4711}},
             {"/run/.containerenv": "", "/proc/sys/kernel/overflowgid": "4711\n"},
-            "/dev/kfd may not be opened by ada, who has no group of the host",
+            "/dev/kfd can't be opened by ada, who has no group from the host",
             "Start the container with --group-add keep-groups.",
             id="rootless container, another overflow group",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 65534}, "session_groups": {65534}},
             {"/run/.containerenv": ""},
-            "/dev/kfd may not be opened by ada, although the process has groups of the host",
-            "On the host, put the user into the group that this shows: ls -l /dev/kfd",
+            "/dev/kfd can't be opened by ada, although the process has groups from the host",
+            "On the host, add the user to the group that this command shows: ls -l /dev/kfd",
             id="rootless container with the groups of the host",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {"/.dockerenv": ""},
-            "/dev/kfd may not be opened by ada: it belongs only to root",
+            "/dev/kfd can't be opened by ada: it belongs only to root",
             f"On the host: {RULES}",
             id="no udev rule on the host of a container",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {},
-            "/dev/kfd may not be opened by ada: it belongs only to root",
+            "/dev/kfd can't be opened by ada: it belongs only to root",
             RULES,
             id="no udev rule",
         ),
@@ -147,7 +147,7 @@ def test_the_udev_rules_are_of_both_devices_and_join_those_that_are_there(
     machine = make_machine(GPU, files=DEVICES, refused={"/dev/dri/renderD128": "EACCES"})
     machine.owners["/dev/dri/renderD128"] = 0
     [(_, text, remedy)] = _findings(machine)
-    assert text == "/dev/dri/renderD128 may not be opened by ada: it belongs only to root"
+    assert text == "/dev/dri/renderD128 can't be opened by ada: it belongs only to root"
     rules = tmp_path / "70-amdgpu.rules"
     rules.write_text("# mine\n")
     commands = remedy.partition(" && ")[0].replace("sudo tee", "tee").replace("/etc/udev/rules.d", str(tmp_path))
@@ -244,8 +244,8 @@ def test_the_gpus_of_the_machine_are_checked_even_if_a_variable_names_others(mak
 @pytest.mark.parametrize(
     ("variable", "value", "effect"),
     [
-        ("HSA_OVERRIDE_GFX_VERSION", "9.0.6", "makes every GPU run as that version"),
-        ("HSA_OVERRIDE_GFX_VERSION_0", "9.0.6", "makes the GPU of KFD node 0 run as that version"),
+        ("HSA_OVERRIDE_GFX_VERSION", "9.0.6", "makes every GPU run code for that version"),
+        ("HSA_OVERRIDE_GFX_VERSION_0", "9.0.6", "makes the GPU of KFD node 0 run code for that version"),
         ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906", "replaces what the kernel shows"),
         ("ROCM_TARGET_LST", "my.lst", "replaces what the kernel shows"),
     ],
@@ -269,7 +269,7 @@ def test_an_override_is_reported_by_the_number_that_the_runtime_has_for_the_node
     variables = {"HSA_OVERRIDE_GFX_VERSION_0": "9.0.6", "HSA_OVERRIDE_GFX_VERSION_1": "9.0.6"}
     machine = make_machine(GPU, GPU, files=DEVICES, environ=variables, refused={f"{NODES}/0/properties": "EPERM"})
     assert [text for _, text, _ in _findings(machine)][1:] == [
-        "HSA_OVERRIDE_GFX_VERSION_0=9.0.6 makes the GPU of KFD node 1 run as that version"
+        "HSA_OVERRIDE_GFX_VERSION_0=9.0.6 makes the GPU of KFD node 1 run code for that version"
     ]
 
 
@@ -286,14 +286,14 @@ def test_wsl_is_distinguished_from_a_machine_without_a_gpu(make_machine: MakeMac
     assert _findings(make_machine(files={"/dev/dxg": ""})) == [
         (
             "note",
-            "this is the Windows Subsystem for Linux, which shows no GPU in sysfs",
+            "this is the Windows Subsystem for Linux, which doesn't show GPUs in sysfs",
             "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has",
         )
     ]
 
 
 WSL = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
-WSL_OVERRIDE = ("note", "HSA_OVERRIDE_GFX_VERSION=11.0.0 makes every GPU run as that version")
+WSL_OVERRIDE = ("note", "HSA_OVERRIDE_GFX_VERSION=11.0.0 makes every GPU run code for that version")
 
 
 @pytest.mark.parametrize(

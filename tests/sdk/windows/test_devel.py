@@ -161,13 +161,13 @@ def test_a_package_that_is_not_installed_is_named_with_the_command(devel: Window
     [
         (
             "lib/gfx90a:xnack+.co",
-            "can't be made on Windows: 'gfx90a:xnack+.co' has ':', which Windows doesn't allow",
+            "can't be created on Windows: 'gfx90a:xnack+.co' has ':', which Windows doesn't allow",
         ),
         (
             "lib\\..\\..\\x",
-            "can't be made on Windows: 'lib\\\\..\\\\..\\\\x' has '\\\\', which Windows doesn't allow",
+            "can't be created on Windows: 'lib\\\\..\\\\..\\\\x' has '\\\\', which Windows doesn't allow",
         ),
-        ("include/AUX.h", "can't be made on Windows: 'AUX.h' is a Windows device name"),
+        ("include/AUX.h", "can't be created on Windows: 'AUX.h' is a Windows device name"),
         (
             "include/HIP.h",
             f"is the same as '{DEVEL}/include/hip.h' on Windows: only the case differs",

@@ -44,7 +44,7 @@ def test_dlls_of_the_driver_with_the_same_names_are_a_note(site: WindowsSite, tm
             "note",
             (
                 "C:\\Windows\\System32 has AMD_COMGR0713.dll, amdhip64_7.dll from the graphics driver: "
-                "programs use these unless rocm_sdk loads first"
+                "programs use them unless rocm_sdk loads its DLLs first"
             ),
             "In Python, call rocm_sdk.initialize_process before any other code loads ROCm",
         )
@@ -58,7 +58,10 @@ def test_paths_that_break_rocblas_are_a_warning(site: WindowsSite, monkeypatch: 
     assert check(site) == [
         (
             "warning",
-            f"{folder} has {len(str(folder))} characters: rocBLAS is known to fail above {len(str(folder)) - 1}",
+            (
+                f"{folder} has {len(str(folder))} characters, but rocBLAS is known to fail with more than "
+                f"{len(str(folder)) - 1}"
+            ),
             "Install into an environment in a folder with a shorter path",
         )
     ]

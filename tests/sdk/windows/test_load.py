@@ -168,7 +168,7 @@ def test_a_path_that_the_loader_does_not_take_is_explained_by_its_length(site: W
     path = tmp_path / ("d" * 200) / ("e" * 60) / "hipblas.dll"
     text = missing.explain_failure(path, NOT_FOUND, [], site.calls)
     assert text == (
-        f"{path} can't be loaded: its path has {len(str(path))} characters, and Windows loads DLLs from paths of 259. "
+        f"{path} can't be loaded: its path has {len(str(path))} characters, but Windows accepts at most 259 for a DLL. "
         "Install into an environment in a folder with a shorter path."
     )
 
@@ -177,8 +177,8 @@ def test_a_driver_s_dll_that_came_first_is_told(site: WindowsSite) -> None:
     site.calls.loaded["amdhip64_7.dll"] = str(site.path.parent / "System32/amdhip64_7.dll")
     text = (
         f"amdhip64_7.dll was loaded from {site.path.parent}/System32/amdhip64_7.dll before rocm_sdk could load "
-        f"{site.path}/_rocm_sdk_core/bin/amdhip64_7.dll, and DLLs that need it use the first copy. "
-        "Call rocm_sdk.initialize_process or preload_libraries first."
+        f"{site.path}/_rocm_sdk_core/bin/amdhip64_7.dll, and other DLLs use the copy that was loaded first. "
+        "Call rocm_sdk.initialize_process or preload_libraries earlier."
     )
     with pytest.warns(RuntimeWarning, match=re.escape(text)):
         site.load("rocm_sdk").preload_libraries("amdhip64")

@@ -1,4 +1,4 @@
-"""Entry points of the console scripts. Each runs the profiler's program of its name in the environment it needs."""
+"""Entry points of the console scripts. Each one runs the profiler's program with the same name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SITE = Path(__file__).parent.parent
 
 
 def function_name(script: str) -> str:
-    """Return the name of the entry point of a console script: ``rocprof_compute`` for ``rocprof-compute``."""
+    """Return the name of a console script's entry point, such as ``rocprof_compute`` for ``rocprof-compute``."""
     return "".join(c if c.isascii() and c.isalnum() else "p" if c == "+" else "_" for c in script)
 
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
-    """Return the entry point of this name. Each console script of the package has an entry point."""
+    """Return the entry point with this name. Each console script of the package has an entry point."""
     for script in _build_info.SCRIPTS:
         if function_name(script) == name:
             return lambda: _run(script)
@@ -32,12 +32,12 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
 
 
 def _run(script: str) -> NoReturn:
-    """Replace this process with the program, so that output, signals, and exit status are the program's own."""
+    """Replace this process with the program, so that its output, signals, and exit status reach the caller."""
     info = _build_info.SCRIPTS[script]
     program = SITE / _build_info.PLATFORM_MODULE / info["path"]
     for variable, folders in info.get("prepend", {}).items():
         _prepend(variable, [str(SITE / folder) for folder in folders if (SITE / folder).is_dir()])
-    # Python ignores these signals, and programs inherit that. A write to a closed pipe wouldn't end the program.
+    # Python ignores these signals, and programs would inherit that: a write to a closed pipe wouldn't end them.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "find_libraries", "initialize_process", "preload_libraries"]
 
 __version__: str
-"""Version of all packages of the set."""
+"""The version of all packages in the set."""
 
 _ALL_CDLLS: dict[str, ctypes.CDLL] = {}
-"""The handles of the preloaded libraries by short name. Frameworks read this variable."""
+"""The handles of the preloaded libraries, keyed by short name. Frameworks read this variable."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public functions on first use, so that importing the package itself is quick."""
+    """Import the public functions on first use, so that importing the package itself is fast."""
     if name == "__version__":
         return import_module("._build_info", __name__).VERSION
-    if name == "_dist_info":  # scripts read it as an attribute of the package, without importing the module
+    if name == "_dist_info":  # scripts read this attribute of the package without importing the module
         return import_module("._dist_info", __name__)
     if name in __all__:
         return getattr(import_module("._process", __name__), name)

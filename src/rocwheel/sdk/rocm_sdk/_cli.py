@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and exit with its status. If the output can't be written, use the same status as `rocwheel`."""
+    """Run a command and exit with its status.
+
+    If the output can't be written, exit with the same status as `rocwheel`.
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
     prepare_streams()
     try:
@@ -40,5 +43,5 @@ def _run(words: list[str]) -> int:
             return 0
         return int(import_module(f"{__package__}._commands").run_command(words))
     finally:
-        # A failure to write can still be reported by the caller.
+        # The caller can still report a failure to write.
         sys.stdout.flush()

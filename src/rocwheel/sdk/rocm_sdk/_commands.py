@@ -23,7 +23,7 @@ def run_command(arguments: Sequence[str]) -> int:
     words = list(arguments)
     parser = argparse.ArgumentParser(
         prog="rocm-sdk",
-        description="Finds, tests and prepares the ROCm packages that are installed in this Python environment.",
+        description="Finds, tests, and prepares the ROCm packages that are installed in this Python environment.",
         epilog='Example: cmake -DCMAKE_PREFIX_PATH="$(rocm-sdk path --cmake)" ...',
     )
     parser.add_argument("--version", action="version", version=_build_info.VERSION, help="print the version and exit")
@@ -50,10 +50,12 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    path = commands.add_parser("path", help="print where ROCm is")
+    path = commands.add_parser("path", help="print the locations of ROCm files")
     place = path.add_mutually_exclusive_group(required=True)
     place.add_argument("--root", action="store_const", dest="place", const="", help="print the prefix")
-    place.add_argument("--bin", action="store_const", dest="place", const="bin", help="print the folder of programs")
+    place.add_argument(
+        "--bin", action="store_const", dest="place", const="bin", help="print the folder with the programs"
+    )
     place.add_argument(
         "--cmake", action="store_const", dest="place", const="lib/cmake", help="print the value for CMAKE_PREFIX_PATH"
     )
@@ -61,16 +63,18 @@ def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    doctor = commands.add_parser("doctor", help="check the packages, the GPUs, and the access to the GPUs")
+    doctor = commands.add_parser("doctor", help="check the packages, the GPUs, and access to the GPUs")
     doctor.add_argument("--require-gpu", action="store_true", help="fail if there is no GPU")
-    doctor.add_argument("--deep", action="store_true", help="read every file and compare it with the hash in RECORD")
-    doctor.add_argument("--report", action="store_true", help="print the facts that a bug report needs, ready to paste")
+    doctor.add_argument("--deep", action="store_true", help="read every file and compare its hash with RECORD")
+    doctor.add_argument(
+        "--report", action="store_true", help="print the information that a bug report needs, ready to paste"
+    )
     doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings or the report as JSON")
     doctor.set_defaults(run=_run_doctor)
 
 
 def _print_path(options: argparse.Namespace) -> int:
-    """Print a path without escapes, because programs read it."""
+    """Print a path without escape sequences, because programs read the output."""
     try:
         root = _devel_root()
     except ModuleNotFoundError:

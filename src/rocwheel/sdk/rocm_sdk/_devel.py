@@ -1,4 +1,6 @@
-"""The development tree ``_rocm_sdk_devel``: expanded from an archive on first use, then kept in sync with packages.
+"""The development tree ``_rocm_sdk_devel``.
+
+It is expanded from an archive on first use, and then updated with packages.
 
 Frameworks and the programs of rocm-sdk-core import `get_devel_root` from here.
 """
@@ -24,8 +26,8 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
     """Return the development tree. Expand the tree and link device files into it if necessary.
 
     Several processes may call this function at the same time. Raises `ModuleNotFoundError` if rocm-sdk-devel isn't
-    installed, and `DevelError` if the tree can't be created or links to removed packages. If files of device packages
-    can't be linked, the function raises `DevelError` with ``is_strict``, and prints a warning otherwise.
+    installed, and `DevelError` if the tree can't be created or links to packages that were removed. If files of device
+    packages can't be linked, the function raises `DevelError` with ``is_strict``, and prints a warning otherwise.
     """
     place = find_place()
     if place.is_unfinished:
@@ -46,7 +48,7 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
 
 
 def restore_device_links() -> int:
-    """Restore removed links to files of device packages, and return their number.
+    """Restore links to files of device packages that were removed, and return the number of restored links.
 
     Raises `ModuleNotFoundError` if rocm-sdk-devel isn't installed, and `DevelError` if a file can't be linked.
     """

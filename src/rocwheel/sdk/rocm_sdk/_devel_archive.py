@@ -20,16 +20,22 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 MOST_RECORDS = 64 << 10
-"""The maximum size of a header with a long name or a large size, in bytes. A path has at most 4096 bytes."""
+"""The maximum size in bytes of a header with a long name or a large size. A path has at most 4096 bytes."""
 
 _BUFFER = 128 << 10
-"""Bytes that `tarfile` reads at a time. Larger blocks are slower, because each small read copies the rest."""
+"""The number of bytes that `tarfile` reads at a time.
+
+Larger blocks are slower, because each small read copies the rest.
+"""
 
 NEVER_WRITTEN = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
     *(tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
-"""Header types that `rocwheel build` doesn't use. `tarfile` reads them into memory without a size limit."""
+"""Header types that `rocwheel build` doesn't use.
+
+`tarfile` would read such headers into memory without a size limit.
+"""
 
 
 @contextmanager
@@ -89,7 +95,7 @@ class _Header(tarfile.TarInfo):
             msg = f"a header is damaged: {e}"
             raise tarfile.ReadError(msg) from e
 
-    # The following methods are hooks that `tarfile` has for subclasses.
+    # The following methods are hooks that `tarfile` provides for subclasses.
 
     def _proc_member(self, archive: tarfile.TarFile) -> _Header:
         if self.size < 0:
@@ -109,13 +115,13 @@ class _Header(tarfile.TarInfo):
 
 
 MEMORY = 128 << 20
-"""Bytes of memory that a decoder may use: twice the memory that ``xz -9`` needs."""
+"""The maximum memory for a decoder, in bytes: twice the memory that ``xz -9`` needs."""
 
 CHUNK = 1 << 16
 
 
 def open_xz(archive: Path) -> IO[bytes] | None:
-    """Open a file with a memory limit, which `lzma.LZMAFile` lacks. A stream can request 4 GiB.
+    """Open a file with a memory limit, which `lzma.LZMAFile` doesn't have. A stream can request 4 GiB.
 
     Return `None` if this Python has no `lzma` module. Raises `OSError` if the file can't be opened.
     """
@@ -127,7 +133,7 @@ def open_xz(archive: Path) -> IO[bytes] | None:
 
 
 class _XzReader(io.RawIOBase):
-    """The decompressed content of one or more streams.
+    """Reads the decompressed content of one or more streams.
 
     Raises `EOFError` for truncated data. Raises `lzma.LZMAError` for other damage, and for streams that need more than
     `MEMORY`.
@@ -140,11 +146,11 @@ class _XzReader(io.RawIOBase):
         self._decoder = self._make_decoder()
 
     def readable(self) -> bool:
-        """Return true: the stream is readable."""
+        """Return `True`, because the stream is readable."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer at least partly, and return the number of bytes, or 0 at the end."""
+        """Fill a buffer at least partially, and return the number of bytes, or 0 at the end."""
         data = b""
         while not data and not (self._decoder.eof and not self._begin_next()):
             if self._decoder.needs_input and not self._waiting:
@@ -178,13 +184,19 @@ class _XzReader(io.RawIOBase):
 
 
 MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
-"""Modules with a function ``open``. The first one that exists is used."""
+"""Modules with a function ``open``. The first module that exists is used."""
 
 LIBRARY = "libzstd.so.1"
-"""Package managers of Debian, Fedora, SUSE, and related systems need libzstd, so nearly every system has it."""
+"""The name of libzstd.
+
+The package managers of Debian, Fedora, SUSE, and related systems need it, so most systems have it.
+"""
 
 FOLDERS = (f"/usr/lib/{getattr(sys.implementation, '_multiarch', '')}/", "/usr/lib64/", "/usr/lib/", "")
-"""Folders of libzstd. The loader searches last: an empty LD_LIBRARY_PATH entry means the working directory."""
+"""Folders of libzstd.
+
+The loader's search comes last, because an empty LD_LIBRARY_PATH entry is the working directory.
+"""
 
 
 def open_zstd(archive: Path) -> IO[bytes] | None:
@@ -228,7 +240,7 @@ def _open_library(ctypes: Any, path: str) -> ctypes.CDLL | None:
 
 
 class _ZstdReader(io.RawIOBase):
-    """A file that libzstd decompresses (https://facebook.github.io/zstd/zstd_manual.html, "Streaming").
+    """Reads a file that libzstd decompresses (https://facebook.github.io/zstd/zstd_manual.html, "Streaming").
 
     Raises `ValueError` for damaged data, and `EOFError` for truncated data.
     """
@@ -251,11 +263,11 @@ class _ZstdReader(io.RawIOBase):
         self._stream = ctypes.c_void_p(library.ZSTD_createDStream())
 
     def readable(self) -> bool:
-        """Return true: the stream is readable."""
+        """Return `True`, because the stream is readable."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer at least partly, and return the number of bytes, or 0 at the end."""
+        """Fill a buffer at least partially, and return the number of bytes, or 0 at the end."""
         view = memoryview(buffer).cast("B")
         place = (self._ctypes.c_char * len(view)).from_buffer(view)
         self._output.data, self._output.size, self._output.position = self._ctypes.addressof(place), len(view), 0

@@ -1,7 +1,7 @@
 """Expands the archive of development files into the tree ``_rocm_sdk_devel``.
 
 A rename makes the complete tree appear at once. Until then, the folder of the tree is empty. RECORD of rocm-sdk-devel
-is correct at every moment, so an uninstall also removes the files of a killed process. The next process starts over.
+is correct at any time, so an uninstall also removes the files of a killed process. The next process starts over.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def ensure_expanded(place: DevelPlace) -> None:
                 if _file_facts(archive) != made_from["archive_file"]:
                     msg = f"{archive}: another program, such as an installer, replaced it. Run `rocm-sdk init` again."
                     raise DevelError(msg)
-                place.scratch.touch()  # the next process finishes this work if this process can't
+                place.scratch.touch()  # if this process can't finish this work, the next process does
                 archive.unlink()
             unlist(place, place.package)
             place.scratch.unlink(missing_ok=True)
@@ -54,7 +54,7 @@ def ensure_expanded(place: DevelPlace) -> None:
 
 
 def _describe(place: DevelPlace, archive: Path) -> dict[str, object]:
-    """Return facts that identify an archive: size, time, and the hash in RECORD until RECORD lists the tree."""
+    """Return values that identify an archive: its size, its time, and its hash if RECORD lists the archive."""
     return {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
 
 
@@ -64,13 +64,13 @@ def _file_facts(archive: Path) -> list[int]:
 
 
 def _is_made_from(place: DevelPlace, archive: dict[str, object]) -> bool:
-    """Return whether there is a complete tree from an archive; see `_describe`."""
+    """Return whether there is a complete tree that was expanded from this archive; see `_describe`."""
     field = "archive" if archive["archive"] else "archive_file"
     return place.read_state().get(field) == archive[field]
 
 
 def _is_whole(place: DevelPlace) -> bool:
-    """Return whether the tree is complete, as far as a failing disk can tell."""
+    """Return whether the tree is complete. If the disk fails, the result may be wrong."""
     try:
         archive = place.archive
         return archive is None or _is_made_from(place, _describe(place, archive))
@@ -129,7 +129,7 @@ def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
     except UnicodeEncodeError as e:
         msg = f"{archive}: this Python can't name its files ({e}). Set PYTHONUTF8=1, and run `rocm-sdk init` again."
         raise DevelError(msg) from e
-    except Exception as e:  # each decompressor has its own errors
+    except Exception as e:  # each decompressor raises its own errors
         msg = f"{archive}: damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
         raise DevelError(msg) from e
 
@@ -144,10 +144,10 @@ def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
 
 
 def _withdraw(place: DevelPlace) -> None:
-    """Remove the files of a failed expansion as far as possible.
+    """Remove as many files of a failed expansion as possible.
 
-    RECORD keeps the lines of a tree that an interrupt leaves just after the rename, and of an older tree that can't be
-    removed.
+    RECORD keeps the lines of a tree that an interrupt leaves behind right after the rename, and of an older tree that
+    can't be removed.
     """
     shutil.rmtree(place.partial, ignore_errors=True)
     with suppress(OSError):
@@ -169,10 +169,13 @@ class DevelTree:
         self._spellings: dict[str, str] = {}
         self._waiting: dict[Path, str] = {}
         self.packages: list[str] = []
-        """Folders of the packages that the tree links to."""
+        """The folders of the packages that the tree links to."""
 
     def add(self, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
-        """Create the file, folder, or link of a member. Raises `DevelError` if it would be or lead outside the tree."""
+        """Create the file, folder, or link of a member.
+
+        Raises `DevelError` if it would be outside the tree, or lead outside.
+        """
         path = self._destination(member.name)
         if member.isdir():
             self._make_folder(path, member)
@@ -185,10 +188,10 @@ class DevelTree:
         elif member.isreg():
             self._add_file(path, tar, member)
         else:
-            raise _unsafe(member.name, "is neither a file, a folder nor a symlink")
+            raise _unsafe(member.name, "is not a file, a folder, or a symlink")
 
     def add_link(self, name: str, target: str) -> None:
-        """Create the file ``name`` in the tree from the file ``target`` in site-packages."""
+        """Create the file ``name`` in the tree as a link to the file ``target`` in site-packages."""
         member = tarfile.TarInfo(posixpath.join(self._place.root.name, name))
         member.type = tarfile.SYMTYPE
         folder = posixpath.dirname(member.name)
@@ -211,7 +214,7 @@ class DevelTree:
             raise DevelError(msg)
 
     def _own_target(self, target: str) -> Path:
-        """Return the current location of a path in site-packages, because the tree isn't renamed yet."""
+        """Return the current location of a path in site-packages. The tree isn't renamed yet, so its paths differ."""
         package, _, rest = target.partition("/")
         return self._place.partial / rest if package == self._place.root.name else self._place.site / target
 
@@ -225,14 +228,17 @@ class DevelTree:
             path = "/".join(parts)
             fault = self._platform.name_fault(path)
             if fault:
-                raise _unsafe(path, f"can't be made on Windows: {fault}")
+                raise _unsafe(path, f"can't be created on Windows: {fault}")
             spelling = self._spellings.setdefault(path.lower(), path)
             if spelling != path:
                 raise _unsafe(path, f"is the same as {spelling!r} on Windows: only the case differs")
         return self._place.partial.joinpath(*parts[1:])
 
     def _make_folder(self, path: Path, member: tarfile.TarInfo) -> None:
-        """Create a folder and its parents. A link instead of a folder must not redirect the files."""
+        """Create a folder and its parents.
+
+        Fail if there is a link instead of a folder, because it would redirect the files.
+        """
         if path in self._folders:
             return
         self._make_folder(path.parent, member)
@@ -243,8 +249,8 @@ class DevelTree:
 
     def _add_file(self, path: Path, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
         free = shutil.disk_usage(path.parent).free
-        if member.size > free:  # fail before the disk is full
-            raise OSError(errno.ENOSPC, f"{member.size} bytes to write, {free} free", str(path))
+        if member.size > free:  # fail early, before the disk is full
+            raise OSError(errno.ENOSPC, f"{member.size} bytes to write, but only {free} bytes free", str(path))
         source = tar.extractfile(member) if tar else None
         with path.open("xb") as file:
             path.chmod(self._modes.program if member.mode & 0o111 else self._modes.file)
@@ -252,9 +258,12 @@ class DevelTree:
                 shutil.copyfileobj(source, file, 1 << 20)
 
     def _add_link(self, path: Path, member: tarfile.TarInfo) -> None:
-        """Create a symlink, or a hard link to a program of another package, which finds its prefix by its own path."""
+        """Create a symlink, or a hard link if the target is a program.
+
+        A program finds its prefix based on its own path.
+        """
         folder = posixpath.join(self._place.root.name, path.parent.relative_to(self._place.partial).as_posix())
-        # The target of a link in ``folder``, relative to site-packages. ``folder`` is in site-packages.
+        # The target of the link, relative to site-packages. ``folder`` is the link's folder in site-packages.
         target = posixpath.normpath(posixpath.join(folder, member.linkname))
         if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
             raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
@@ -277,7 +286,7 @@ class DevelTree:
 
 
 def _is_program(path: Path) -> bool:
-    """Return whether a file is an executable ELF file or script without the name of a library."""
+    """Return whether a file is an executable ELF file or script that doesn't have the name of a library."""
     if not path.is_file() or not os.access(path, os.X_OK) or ".so" in path.suffixes:
         return False
     with path.open("rb") as file:

@@ -1,8 +1,8 @@
-"""Links from the development tree to files of other packages, and notes about the links to device packages.
+"""Links files of other packages into the development tree, and records the links to device packages in notes.
 
-Links to device packages are hard links. Libraries look for their kernels next to the path in the tree, and some don't
-follow symlinks. Across file systems, and without support for hard links, the links are symlinks. On Windows, where
-users may not create symlinks, they are copies.
+Links to device packages are hard links. Libraries look for their kernels next to their own path in the tree, and some
+libraries don't follow symlinks. Across file systems, or without support for hard links, the links are symlinks. On
+Windows, where users may not create symlinks, they are copies.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     Warn = Callable[[str], None]
 
 NOTES = ".device_links"
-"""The folder in the tree that notes the linked paths of each device package."""
+"""The folder in the tree with the notes, which list the linked paths of each device package."""
 
 
 def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
-    """Return the size and time of the manifest of each installed device package, to detect changes.
+    """Return the size and time of the manifest of each installed device package, so that changes can be detected.
 
     Raises `OSError` if the packages can't be listed.
     """
@@ -50,7 +50,7 @@ def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
 
 
 def linked_files(place: DevelPlace) -> set[Path]:
-    """Return the links to device packages and the notes about them. All are in the tree."""
+    """Return the paths in the tree of the links to device packages and of the notes about them."""
     folder = place.root / NOTES
     notes = sorted(folder.iterdir()) if is_folder(folder) else []
     return {*notes, *(place.root / path for note in notes for path in _read_note(note, _ignore))}
@@ -59,7 +59,7 @@ def linked_files(place: DevelPlace) -> set[Path]:
 def absent_links(place: DevelPlace) -> list[str]:
     """Return the links and notes that were removed from the tree after `link_devices`. Raises `OSError`.
 
-    Return an empty list if the set of packages changed: the next use of the tree then restores all links.
+    Return an empty list if the set of packages changed, because the next use of the tree then restores all links.
     """
     manifests = device_manifests(place)
     if place.read_state().get("devices") != manifests:
@@ -84,10 +84,10 @@ def restore_links(place: DevelPlace) -> int:
 def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     """Update the links for the installed device packages. The caller holds the lock.
 
-    ``again`` updates them even if the set of packages didn't change. The process may be killed at any moment: paths are
-    noted before they are linked, and the state is written last. Paths where the tree has its own file are not noted.
-    The line of the tree's folder in RECORD covers the links. A separate line would be wrong as soon as the device
-    package changes.
+    With ``again``, the links are updated even if the set of packages didn't change. The process may be killed at any
+    time, so paths are noted before they are linked, and the state is written last. Paths at which the tree has its own
+    file are not noted. The RECORD line of the tree's folder covers the links. A separate line for each link would be
+    wrong as soon as the device package changes.
     """
     manifests = device_manifests(place)
     state = place.read_state()
@@ -97,7 +97,7 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     notes = place.root / NOTES
     if not is_folder(notes):
         make_folder(notes, place.modes)
-    # Remove noted links that are no longer needed, and the notes of removed packages.
+    # Remove noted links that are no longer needed, and the notes about removed packages.
     for note in sorted(path for path in notes.iterdir() if path.suffix == ".json"):
         kept = set(wanted.get(note.stem, ()))
         for path in _read_note(note, warn):
@@ -121,7 +121,10 @@ def _manifest_folder(place: DevelPlace) -> Path | None:
 
 
 def _read_manifest(place: DevelPlace, target: str, tell: Warn) -> list[str]:
-    """Return the paths of a device package's files. If they don't fit this release, warn and return nothing."""
+    """Return the paths of a device package's files.
+
+    If the package doesn't fit this release, warn and return an empty list.
+    """
     folder = _manifest_folder(place)
     try:
         version, paths = read_manifest(folder / f"{target}.json") if folder else ("", [])
@@ -142,9 +145,10 @@ def _read_manifest(place: DevelPlace, target: str, tell: Warn) -> list[str]:
 
 
 def _distribution_version(place: DevelPlace, target: str) -> str:
-    """Return the version in the metadata of a device package, or an empty string without metadata.
+    """Return the version in the metadata of a device package, or an empty string if there is no metadata.
 
-    The metadata overrides the manifest, because scripts that promote release candidates don't change the manifest.
+    The metadata takes precedence over the manifest, because scripts that promote release candidates don't change the
+    manifest.
     """
     device = describe_package("device", target)
     found = Distribution.discover(name=device.dist, path=[str(place.site)]) if device else ()
@@ -163,7 +167,7 @@ def _noted(place: DevelPlace, target: str) -> list[str]:
 
 
 def _read_note(note: Path, tell: Warn) -> list[str]:
-    """Return the noted paths. If the note is damaged, warn and return nothing."""
+    """Return the noted paths. If the note is damaged, warn and return an empty list."""
     try:
         return read_note(note)
     except (DamagedFileError, FileNotFoundError) as e:
@@ -185,7 +189,7 @@ def _ignore(text: str) -> None:
 def read_manifest(manifest: Path) -> tuple[str, list[str]]:
     """Return the version of a device package and the paths of its files, relative to the tree.
 
-    Raises `DamagedFileError`, also for a path that leads out of the tree.
+    Raises `DamagedFileError` for a damaged manifest and for a path that leads out of the tree.
     """
     expected = "an object with 'version' and 'links'"
     try:
@@ -198,7 +202,7 @@ def read_manifest(manifest: Path) -> tuple[str, list[str]]:
 
 
 def read_links(place: DevelPlace) -> dict[str, str]:
-    """Return paths in the tree by the paths of the same files of other packages in site-packages.
+    """Return the paths in the tree that other packages provide, each with the path of the file in site-packages.
 
     The result is empty if the archive has symlinks instead. Raises `DevelError` if the manifest is damaged.
     """
@@ -231,9 +235,9 @@ def _is_inside(path: str) -> bool:
 
 
 def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
-    """Link a file of a device package into the tree if `lacks_link` returns true. Raises `OSError`.
+    """Link a file of a device package into the tree if `lacks_link` returns `True`. Raises `OSError`.
 
-    ``noted`` are the paths that are already linked or that will be.
+    ``noted`` has the paths that are linked already or that will be linked.
     """
     if not lacks_link(place, path, noted):
         return
@@ -241,7 +245,7 @@ def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
     if not link.parent.is_dir():
         make_folder(link.parent, place.modes)
     with suppress(FileNotFoundError):
-        link.unlink()  # the file of an earlier package
+        link.unlink()  # the file is from an earlier package
     try:
         give_name(file, link)
     except OSError as e:  # another file system, or a file system without hard links
@@ -254,7 +258,7 @@ def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
 
 
 def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
-    """Return whether a link is missing. Return false if the package lacks the file or the tree has its own file.
+    """Return whether a link is missing. It isn't if the package lacks the file or the tree has its own file.
 
     A link to a file that was replaced has different content or a different time.
     """
@@ -267,13 +271,13 @@ def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
 
 
 def is_free(place: DevelPlace, path: str) -> bool:
-    """Return whether the tree has no file of its own at a path: either nothing, or the link."""
+    """Return whether the tree doesn't have its own file at a path. The path may be free or have the link."""
     link, file = _link_and_file(place, path)
     return not os.path.lexists(link) or (is_there(link) and is_there(file) and link.samefile(file))
 
 
 def _is_as(link: Path, file: Path) -> bool:
-    """Return whether a link leads to a file or to a copy of it. Image layers turn hard links into copies."""
+    """Return whether a link leads to a file or to a copy of it. In container images, hard links can become copies."""
     if not is_there(link):
         return False
     there, here = link.stat(), file.stat()
@@ -304,10 +308,10 @@ def _device_module() -> str:
 
 
 def give_name(source: Path, path: Path) -> None:
-    """Create a hard link, with retries. Raises `OSError`.
+    """Create a hard link, and retry if that fails. Raises `OSError`.
 
-    A second attempt may succeed: a server may have checked renewed credentials, or a virus scanner may have had the
-    file open. A copy or symlink instead of the hard link would be permanent.
+    A second attempt may succeed, for example if a server has checked renewed credentials, or if a virus scanner has
+    closed the file. A copy or symlink instead of the hard link would be permanent.
     """
     try:
         os.link(source, path)
@@ -316,7 +320,10 @@ def give_name(source: Path, path: Path) -> None:
 
 
 def link_hard(source: Path, path: Path) -> None:
-    """Create a hard link to a file, or copy the file if the file system has no hard links. Raises `OSError`."""
+    """Create a hard link to a file, or copy the file if the file system doesn't support hard links.
+
+    Raises `OSError`.
+    """
     try:
         give_name(source.resolve(), path)
     except OSError as e:  # another file system, or a file system without hard links
@@ -326,14 +333,14 @@ def link_hard(source: Path, path: Path) -> None:
 
 
 def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -> list[str]:
-    """Create each link, given as path and target. ``locate`` returns the file or folder of a target.
+    """Create links, which are pairs of path and target. ``locate`` returns the file or folder of a target.
 
     A link may lead to another link, or through a link to a folder. Return the missing targets.
     """
     waiting = links
     while waiting:
         left = [link for link in waiting if not _link_file(locate(link[1]), link[0])]
-        if len(left) == len(waiting):  # now all files exist that folders may contain
+        if len(left) == len(waiting):  # now all files that folders may contain exist
             left = [link for link in waiting if not _link_folder(locate(link[1]), link[0], modes)]
         if len(left) == len(waiting):
             break

@@ -1,4 +1,4 @@
-"""The locations of the parts of an installed rocm-sdk-devel, and the permissions for new files.
+"""The locations of an installed rocm-sdk-devel's parts, and the permissions for new files.
 
 Anyone who may use the packages may use the new files next to them, regardless of the umask.
 """
@@ -23,46 +23,46 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DISK_FAULTS = (errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.EROFS)
-"""Errors that prevent any kind of link. For other errors, a symlink or a copy may replace a hard link."""
+"""Errors that prevent any kind of link. After other errors, a symlink or a copy may replace a hard link."""
 
 STATE = ".expanded.json"
-"""The state file of the tree, which describes its archive. If the file exists, the tree is complete."""
+"""The state file of the tree, which describes its archive. The tree is complete if this file exists."""
 
 LINKS = "_links.json"
-"""The manifest next to an archive without symlinks: files of other packages in the tree."""
+"""The manifest next to an archive without symlinks. It lists the tree's files that other packages provide."""
 
 ARCHIVES = ("_devel.tar", "_devel.tar.xz", "_devel.tar.zst")
 
 
 class DevelError(RuntimeError):
-    """The development files are installed but unusable. The text says why and what to do."""
+    """The development files are installed but unusable. The text describes the reason and the remedy."""
 
     def __init__(self, text: str) -> None:
         super().__init__(this_platform().plain(text))
 
 
 class Modes(NamedTuple):
-    """Permission bits by kind of file."""
+    """Permission bits for each kind of file."""
 
     folder: int
-    """The permissions of folders, with the bit that makes new files inherit the group."""
+    """The permissions of folders, including the bit that makes new files inherit the group."""
 
     program: int
     file: int
 
 
 class DevelPlace(NamedTuple):
-    """The locations of the parts of an installed rocm-sdk-devel, as paths of any length."""
+    """The locations of an installed rocm-sdk-devel's parts, as paths without a length limit."""
 
     package: Path
-    """``rocm_sdk_devel``, which contains the archive until the expansion."""
+    """The folder ``rocm_sdk_devel``, which contains the archive until the expansion."""
 
     root: Path
-    """``_rocm_sdk_devel``, the tree."""
+    """The folder ``_rocm_sdk_devel``, which is the tree."""
 
     @property
     def site(self) -> Path:
-        """The folder in which all packages are installed, side by side."""
+        """The folder in which all packages are installed side by side."""
         return self.package.parent
 
     @property
@@ -72,17 +72,23 @@ class DevelPlace(NamedTuple):
 
     @property
     def scratch(self) -> Path:
-        """A marker that the final RECORD isn't written yet. The final RECORD is written to this file, then renamed."""
+        """The file to which the final RECORD is written before it is renamed.
+
+        If it exists, the final RECORD isn't complete.
+        """
         return self.package / "_record.scratch"
 
     @property
     def archive(self) -> Path | None:
-        """The archive, or `None` after the expansion. This property and `is_unfinished` raise `OSError`."""
+        """The path of the archive, or `None` after the expansion.
+
+        This property and `is_unfinished` can raise `OSError`.
+        """
         paths = (self.package / name for name in ARCHIVES)
         return next((path for path in paths if is_there(path)), None)
 
     def read_state(self) -> dict[str, object]:
-        """Return the state of the tree. The state is empty if the tree is incomplete or from an untrusted user.
+        """Return the state of the tree. It is empty if the tree is incomplete or belongs to an untrusted user.
 
         Raises `DevelError` if the current user may not read the state, or if the disk fails.
         """
@@ -109,18 +115,18 @@ class DevelPlace(NamedTuple):
 
     @property
     def modes(self) -> Modes:
-        """The permissions for new files next to the package: those of its folder, which an installer created."""
+        """The permissions for new files next to the package, derived from the folder that an installer created."""
         mode = stat.S_IMODE(self.package.stat().st_mode) | stat.S_IRWXU
         return Modes(mode & 0o2777, mode & 0o777, mode & 0o666)
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the archive must be expanded, or a killed process didn't write the final RECORD."""
+        """Whether the archive must still be expanded, or a killed process didn't write the final RECORD."""
         return self.archive is not None or is_there(self.scratch)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the tree. The lock is an installed file, so no lock file remains after an uninstall."""
+        """Hold the lock of the tree. The lock is an installed file, so an uninstall removes it."""
         with (self.package / "__init__.py").open("r+b") as file, this_platform().locked(file):
             yield
 
@@ -137,7 +143,7 @@ def find_place() -> DevelPlace:
 
 
 def missing_packages_text(modules: list[str]) -> str:
-    """Return the message for missing packages that the tree links to, given their folders."""
+    """Return the message for missing packages that the tree links to. ``modules`` are the folders of these packages."""
     starts = {logical: names["platform_module"].partition("{")[0] for logical, names in _build_info.PACKAGES.items()}
     logical = [
         name

@@ -1,4 +1,4 @@
-"""Facts about this release, under the names that frameworks use."""
+"""Information about this release, under the names that frameworks use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._system import System
 
 try:
     from ._selection import FAMILIES as INSTALLED_FAMILIES
-except ImportError:  # the selector wheel chooses nothing
+except ImportError:  # the selector wheel has no such module, because it doesn't choose packages
     INSTALLED_FAMILIES = []
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ __all__ = [
 
 __version__ = _build_info.VERSION
 PY_PACKAGE_SUFFIX_NONCE = _build_info.MODULE_SUFFIX
-"""The suffix of the folder names, which lets an environment contain several builds. Usually empty."""
+"""The suffix of the folder names, which lets several builds share an environment. It is usually empty."""
 
 CACHED_TARGET_FAMILY: str | None = None
 """The cached result of `determine_target_family`. Scripts may set a family, or `None` to clear the cache."""
@@ -52,13 +52,13 @@ WINDOWS_TARGET_FAMILIES = available_families("win32")
 
 
 class PackageEntry(NamedTuple):
-    """One package of the set."""
+    """A package of the set."""
 
     logical_name: str
     dist_package_template: str
-    """Name of the distribution, with ``{target_family}`` if each family has its own."""
+    """The name of the distribution, with ``{target_family}`` if each family has its own distribution."""
     pure_py_package_name: str
-    """Import name of its Python code, also with ``{target_family}``. Empty for device packages."""
+    """The import name of the Python code, possibly with ``{target_family}``. Empty for device packages."""
 
     @property
     def is_target_specific(self) -> bool:
@@ -67,7 +67,7 @@ class PackageEntry(NamedTuple):
 
     @property
     def required(self) -> bool:
-        """Whether ``rocm`` always installs it."""
+        """Whether ``rocm`` always requires the package."""
         return self.logical_name in {"meta", "core"}
 
     def get_dist_package_name(self, target_family: str | None = None) -> str:
@@ -75,11 +75,11 @@ class PackageEntry(NamedTuple):
         return self._describe(target_family)[0]
 
     def get_dist_package_require(self, target_family: str | None = None) -> str:
-        """Return a requirement that pins the distribution of this release."""
+        """Return a requirement for exactly this release of the distribution."""
         return f"{self.get_dist_package_name(target_family)}=={__version__}"
 
     def get_py_package_name(self, target_family: str | None = None) -> str:
-        """Return the import name of the folder that holds the package's files."""
+        """Return the import name of the folder that contains the package's files."""
         return self._describe(target_family)[1]
 
     def get_py_package(self, target_family: str | None = None) -> ModuleSpec | None:
@@ -95,26 +95,26 @@ class PackageEntry(NamedTuple):
 
     def _describe(self, target_family: str | None) -> tuple[str, str]:
         if self.is_target_specific and not target_family:
-            msg = f"package {self.logical_name!r} depends on the target family, and none was given"
+            msg = f"package {self.logical_name!r} depends on the target family, but no family was specified"
             raise ValueError(msg)
         package = describe_package(self.logical_name, target_family or "")
         return (package.dist, package.platform_module or package.module) if package else ("", "")
 
 
 class LibraryEntry(NamedTuple):
-    """One public library."""
+    """A public library."""
 
     shortname: str
     package: PackageEntry
     so_pattern: str
     dll_pattern: str
-    """The name of the DLL. Empty in packages for Linux."""
+    """The pattern for the name of the DLL. Empty in packages for Linux."""
     posix_relpath: str
     optional: bool
 
     @property
     def windows_relpath(self) -> str:
-        """The folder where scripts for Windows look."""
+        """The folder in which scripts for Windows look for the DLL."""
         return "bin"
 
 
@@ -142,9 +142,10 @@ ALL_LIBRARIES = {
 def determine_target_family() -> str:
     """Return the family to use.
 
-    The first source with a family decides: ``ROCM_SDK_TARGET_FAMILY``, the GPU, the installed packages, the release.
-    With several installed families, use the family chosen when ``rocm`` was installed. Of the release's families, use
-    the default or the first. Raises `ValueError` if the choice isn't available, or if the release has no families.
+    The first source with a family decides: ``ROCM_SDK_TARGET_FAMILY``, the GPU, the installed packages, the release. If
+    several families are installed, use the family that was chosen when ``rocm`` was installed. If only the release has
+    families, use its default or its first family. Raises `ValueError` if the choice isn't available, or if the release
+    has no families.
     """
     global CACHED_TARGET_FAMILY  # noqa: PLW0603 (scripts read and set it)
     if CACHED_TARGET_FAMILY is None:
@@ -165,14 +166,14 @@ def _find_family() -> str:
 
 
 def discover_current_target_family() -> str | None:
-    """Return the family of the first GPU with a family, or `None` if no GPU has one."""
+    """Return the family of the first GPU that has a family, or `None` if no GPU has one."""
     system = System()
     families = (family_serving(gpu.target, system.platform) for gpu in detect_gpus(system))
     return next((family for family in families if family), None)
 
 
 def get_target_family_platform_marker(target_family: str) -> str:
-    """Return the environment marker of a family that only some platforms have, or an empty string."""
+    """Return the environment marker for a family that only some platforms have; otherwise, return an empty string."""
     everywhere = {platform for family in _build_info.FAMILIES.values() for platform in family["platforms"]}
     platforms = _build_info.FAMILIES[target_family]["platforms"]
     if set(platforms) == everywhere:

@@ -1,4 +1,4 @@
-"""Finds installed distributions and their origins in the metadata."""
+"""Finds installed distributions, and reads from their metadata where they came from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def find_distribution(name: str) -> Distribution:
-    """Return the distribution with a name. Raises `PackageNotFoundError` if it isn't installed."""
+    """Return the distribution with this name. Raises `PackageNotFoundError` if it isn't installed."""
     found = next(iter(distributions(name=name, path=trusted_entries())), None)
     if found is None:
         raise PackageNotFoundError(name)
@@ -30,17 +30,17 @@ def list_distributions() -> list[Distribution]:
 
 
 def name_origin() -> str:
-    """Return pip's option for the folder of the file that ``rocm`` or the core came from, or an empty string.
+    """Return pip's option for the folder with the file that ``rocm`` or the core was installed from.
 
-    Installers record the file that a package came from, but not the index. The other packages are probably in the
-    folder of that file.
+    Returns an empty string if the folder is unknown. Installers record the file that a package was installed from, but
+    not the index. The other packages are probably in the same folder as that file.
     """
     folder = next(filter(None, map(_folder_of_file, ("meta", "core"))), "")
     return f"--find-links {shlex.quote(folder)}" if folder else ""
 
 
 def _folder_of_file(logical: str) -> str:
-    """Return the folder of the file that a package was installed from, or an empty string without such a folder.
+    """Return the folder of the file that a package was installed from, or an empty string if there is no such folder.
 
     direct_url.json: https://packaging.python.org/specifications/direct-url/.
     """

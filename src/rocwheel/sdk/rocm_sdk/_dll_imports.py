@@ -1,4 +1,4 @@
-"""Reads the DLLs that a DLL or program of 64-bit Windows imports ("PE Format", section ".idata")."""
+"""Reads the names of the DLLs that a 64-bit Windows DLL or program imports ("PE Format", section ".idata")."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LONGEST_NAME = 512
 
 
 class DamagedDllError(ValueError):
-    """A file isn't a DLL or program of 64-bit Windows. The text describes the file."""
+    """A file isn't a 64-bit Windows DLL or program. The text describes the problem."""
 
 
 def read_imports(path: Path) -> list[str]:
     """Return the names of the DLLs that are loaded with a file, in the order of the import table.
 
-    Windows skips a DLL if the file imports no function from it. The result has no delay-loaded DLLs. Raises
-    `DamagedDllError`, and `OSError` if the file can't be read.
+    DLLs from which the file imports no function are left out, because Windows skips them. Delay-loaded DLLs are also
+    left out. Raises `DamagedDllError`, and `OSError` if the file can't be read.
     """
     with open_regular(path) as file:
         return _Reader(file).imports()

@@ -1,7 +1,8 @@
-"""Loads DLLs of the packages on Windows, and reports missing DLLs.
+"""Loads the packages' DLLs on Windows, and reports missing DLLs.
 
-If a process has loaded a DLL, Windows uses it for every later request for that file name. So the order matters: Windows
-doesn't search System32 for a DLL that is already loaded. The graphics driver may have another DLL with the same name.
+Once a process has loaded a DLL, Windows uses it for every later request for that file name. So the order matters:
+Windows doesn't search System32 for a DLL that is already loaded. The graphics driver may have another DLL with the same
+name there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ._platform import Windows, WindowsCalls
 
 _FOLDERS: dict[str, object] = {}
-"""Handles of the added DLL search folders, by path."""
+"""Handles of the folders that were added to the DLL search path, keyed by path."""
 
 
 def preload_dlls(shortnames: Iterable[str], platform: Windows) -> None:
@@ -57,7 +58,7 @@ def add_folders(platform: Windows) -> None:
 
 
 def search_folders() -> list[str]:
-    """Return the DLL folders of the installed packages. DLLs of device packages are in the libraries' folder."""
+    """Return the DLL folders of the installed packages. The DLLs of device packages are in the libraries' folder."""
     places = dict.fromkeys((info["package"], info["directory"]) for info in _build_info.LIBRARIES.values())
     roots = {package: find_root(package) for package, _ in places}
     paths = [root / folder for package, folder in places if (root := roots[package])]
@@ -65,7 +66,7 @@ def search_folders() -> list[str]:
 
 
 class DllError(OSError):
-    """A DLL can't be loaded. The text names the DLL, the missing files, and a remedy."""
+    """A DLL can't be loaded. The text contains the DLL, the missing files, and a remedy."""
 
 
 def load_dll(path: Path, platform: Windows) -> ctypes.CDLL:
@@ -73,8 +74,8 @@ def load_dll(path: Path, platform: Windows) -> ctypes.CDLL:
     there = platform.calls.loaded_path(path.name)
     if there and not _is_same(path, Path(there)):
         msg = (
-            f"{path.name} was loaded from {there} before rocm_sdk could load {path}, "
-            "and DLLs that need it use the first copy. Call rocm_sdk.initialize_process or preload_libraries first."
+            f"{path.name} was loaded from {there} before rocm_sdk could load {path}, and other DLLs use the copy that "
+            "was loaded first. Call rocm_sdk.initialize_process or preload_libraries earlier."
         )
         warnings.warn(msg, RuntimeWarning, stacklevel=4)
     try:
@@ -94,7 +95,7 @@ LONGEST_PATH = 259
 """The maximum length of a path that the Windows loader accepts."""
 
 VIRTUAL = ("api-ms-win-", "ext-ms-")
-"""Prefixes of API sets, which aren't files ("Windows API sets")."""
+"""Prefixes of the names of API sets, which aren't files ("Windows API sets")."""
 
 RUNTIME = re.compile(r"(msvcp|vcruntime|concrt|vccorlib|vcomp)\d+.*\.dll", re.IGNORECASE)
 """DLLs of the Microsoft Visual C++ Redistributable."""
@@ -105,17 +106,20 @@ class MissingDll(NamedTuple):
 
     name: str
     needed_by: str
-    """File name of the DLL that imports it. Empty for the DLL that the caller loads."""
+    """The file name of the DLL that imports the missing DLL. Empty for the DLL that the caller loads."""
 
     fault: str = ""
-    """The fault of a DLL that exists."""
+    """The reason why the DLL can't be read, if it exists."""
 
 
 def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: WindowsCalls) -> str:
-    """Return why a DLL can't be loaded: the missing DLL, the DLL that needs it, the searched folders, the remedy."""
+    """Return a message that explains why a DLL can't be loaded.
+
+    The message contains the missing DLL, the DLL that needs it, the searched folders, and the remedy.
+    """
     start = f"{path} can't be loaded"
     if len(str(path)) > LONGEST_PATH:
-        found = f"its path has {len(str(path))} characters, and Windows loads DLLs from paths of {LONGEST_PATH}"
+        found = f"its path has {len(str(path))} characters, but Windows accepts at most {LONGEST_PATH} for a DLL"
         return f"{start}: {found}. Install into an environment in a folder with a shorter path."
     searched, missing = missing_of(path, folders, calls)
     if not missing:
@@ -126,17 +130,18 @@ def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: W
 
 
 def missing_of(path: Path, folders: Sequence[str], calls: WindowsCalls) -> tuple[list[str], list[MissingDll]]:
-    """Return the folders that Windows searches for a DLL's imports, and the DLLs that are missing there."""
+    """Return the folders that Windows searches for a DLL's imports, and the DLLs that are missing in these folders."""
     system = calls.system_folder()
     others = dict.fromkeys((str(path.parent), calls.program_folder(), *folders))
-    searched = [*(folder for folder in others if folder != system), system]  # in Windows' order
+    searched = [*(folder for folder in others if folder != system), system]  # in the order in which Windows searches
     return searched, list(_find_missing(path, searched, calls))
 
 
 def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> Iterator[MissingDll]:
     """Yield the direct and indirect imports of a DLL that aren't in the ``searched`` folders.
 
-    Skip DLLs that the process has loaded, and imports of DLLs in the last folder, which belongs to the system.
+    DLLs that the process has already loaded are skipped. So are imports of DLLs in the last folder, which belongs to
+    the system.
     """
     waiting, seen = [(path, "")], {path.name.lower()}
     while waiting:
@@ -166,7 +171,10 @@ def describe_missing(missing: MissingDll, searched: Sequence[str]) -> str:
 
 
 def _remedies_of(missing: Sequence[MissingDll]) -> str:
-    """Return the remedy for missing DLLs. One command for the DLLs in packages ends the message."""
+    """Return the remedies for missing DLLs.
+
+    The message ends with a single command for all DLLs that packages contain.
+    """
     packaged = [one for one in missing if _package_of(one.name)]
     sentences = dict.fromkeys(f"{remedy_of(one)}." for one in missing if one not in packaged)
     return " ".join([*sentences, *([_command_for(packaged)] if packaged else [])])
@@ -194,7 +202,7 @@ def _package_of(name: str) -> str | None:
 
 
 LOADED = "loaded"
-"""The child prints this text after it loads a DLL. A DLL may also end its process, with any exit code."""
+"""The text that the child process prints after it loads a DLL. A DLL may also end its process, with any exit code."""
 
 PROGRAM = """\
 import sys
@@ -205,7 +213,7 @@ load_alone(sys.argv[1])
 
 
 def is_native_dll(path: Path) -> bool:
-    """Return whether a file is a DLL that this machine can load, and not a data file with such a name."""
+    """Return whether a file is a DLL that this machine can load, and not a data file with the name of a DLL."""
     try:
         read_imports(path)
     except (DamagedDllError, OSError):
@@ -220,7 +228,7 @@ def check_dll(path: Path, time_limit: float) -> str:
     site = Path(__file__).parents[1]
     command = [sys.executable, "-c", PROGRAM.format(site=str(site), module=__name__), str(path)]
     try:
-        done = subprocess.run(  # in the packages' folder: ``-c`` searches the working directory
+        done = subprocess.run(  # run in the packages' folder, because ``-c`` searches the working directory
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=time_limit, check=False, cwd=site
         )
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""``rocm-sdk doctor``: prints problems and remedies, or a report for other people."""
+"""Implements ``rocm-sdk doctor``, which prints problems and remedies, or a report for other people."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SCHEMA = "rocm-sdk.doctor/1"
 def run_doctor(*, require_gpu: bool, deep: bool, as_json: bool, report: bool) -> int:
     """Print the GPUs and the diagnoses, or a ``report`` that also describes the installation and the system.
 
-    ``deep`` reads every file of the packages.
-    Return 1 if a diagnosis is an error or a required GPU is absent, and 0 otherwise.
+    With ``deep``, every file of the packages is read. Return 1 if a diagnosis is an error or a required GPU is absent,
+    and 0 otherwise.
     """
     system = System()
     gpus, diagnoses = diagnose(system, require_gpu=require_gpu, deep=deep)
@@ -37,7 +37,7 @@ def run_doctor(*, require_gpu: bool, deep: bool, as_json: bool, report: bool) ->
         text = json.dumps(document, indent=2) + "\n"
     else:
         text = report_text(document) if report else _as_text(gpus, diagnoses, deep)
-    # A path may contain bytes that are not text.
+    # A path may contain bytes that are not valid text.
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     return int(any(diagnosis.level == ERROR for diagnosis in diagnoses))
@@ -55,7 +55,7 @@ def _as_text(gpus: list[Gpu], diagnoses: list[Diagnosis], deep: bool) -> str:
 def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
     """Return the GPUs, and diagnoses about the GPUs, the packages, and other ROCm installations.
 
-    ``deep`` reads every file of the packages.
+    With ``deep``, every file of the packages is read.
     """
     gpus, access = survey_access(system, require_gpu=require_gpu)
     if foreign := check_system(system):  # other checks don't matter on this system
@@ -68,7 +68,7 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
 def _check_packages(system: System, gpus: list[Gpu], *, deep: bool) -> list[Diagnosis]:
     if find_root("core") is None:
         if any(extra == "core" for _, extra, _ in installed_packages()):
-            return []  # the package has no files, which another check reports
+            return []  # another check reports that the package has no files
         return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
     platform = this_platform()
     dlls = check_dlls(system, platform) if platform.is_windows else []

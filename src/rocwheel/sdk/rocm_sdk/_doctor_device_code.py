@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     """Return diagnoses about the device code for the targets of the GPUs.
 
-    Missing code is an error. For integrated GPUs, it is a warning, or a note if there is another GPU.
-    Libraries that contain the code for all GPUs need no package for a GPU. If the common libraries keep some code and
-    device packages have whole libraries, a missing package is a warning for GPUs that run the common code.
+    Missing code is an error. For integrated GPUs, it is a warning, or a note if there is another GPU. Libraries that
+    contain the code for all GPUs don't need a package for a GPU. If device packages have whole libraries and the common
+    libraries keep some code, a missing package is only a warning for GPUs that can run the common code.
     """
     if not _build_info.FAMILIES:
         return []
@@ -42,17 +42,17 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
 
 
 def needs_device_code() -> bool:
-    """Return whether the installed libraries need device code from packages for a family or a target."""
+    """Return whether the installed libraries need device code from packages for a family or target."""
     if _build_info.LAYOUT == "neutral":
         return "device" in _build_info.PACKAGES and find_root("libraries") is not None
     return bool(installed_families())
 
 
 def lack_levels(system: System, gpus: list[Gpu]) -> dict[str, str]:
-    """Return the level of missing code for each target of the visible GPUs."""
+    """Return the level of a diagnosis about missing code, keyed by the targets of the visible GPUs."""
     visible = visible_gpus(system, gpus)
     kinds: dict[str, bool] = {}
-    for gpu in visible.values():  # a target counts as integrated only if all its GPUs are
+    for gpu in visible.values():  # a target counts as integrated only if all GPUs with that target are integrated
         target = base_target(gpu.target)
         kinds[target] = kinds.get(target, True) and gpu.integrated
     if_integrated = WARNING if all(kinds.values()) else NOTE
@@ -77,20 +77,20 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
 
 
 def _way_around(system: System, visible: dict[int, Gpu]) -> str:
-    """Return the remedy for a GPU that this release doesn't support: use only the other GPUs."""
+    """Return the remedy for a GPU that this release doesn't support, which is to use only the other GPUs."""
     served = {number: gpu.target for number, gpu in visible.items() if family_serving(gpu.target, system.platform)}
     if not served:
         return "To list other releases: pip index versions rocm"
-    if survey_gpus(system)[1]:  # the runtime may or may not count a GPU that can't be identified
+    if survey_gpus(system)[1]:  # it is unknown whether the runtime counts a GPU that can't be identified
         targets = ", ".join(dict.fromkeys(served.values()))
-        return f"Set HIP_VISIBLE_DEVICES to the numbers of {targets} among the GPUs that rocminfo lists"
+        return f"Set HIP_VISIBLE_DEVICES to the numbers of {targets} in the output of rocminfo"
     return f"export HIP_VISIBLE_DEVICES={','.join(map(str, served))}"
 
 
 def check_choice(system: System) -> list[Diagnosis]:
-    """Return an error for a choice that this release doesn't have, or that pip or uv did not install.
+    """Return an error for a choice that this release doesn't have, or that differs from the installed packages.
 
-    Both installers cache the wheel that they built for an earlier choice.
+    Both pip and uv cache the wheel that they built for an earlier choice.
     """
     if not system.variable(CHOICE_VARIABLE) or not _build_info.FAMILIES:
         return []
@@ -98,7 +98,7 @@ def check_choice(system: System) -> list[Diagnosis]:
         selection = select(system)
     except ValueError as e:
         return [Diagnosis(ERROR, str(e), f"unset {CHOICE_VARIABLE}")]
-    if selection.reason == "environment" and not selection.families:  # other platforms have it
+    if selection.reason == "environment" and not selection.families:  # only other platforms have this family
         return [Diagnosis(ERROR, selection.explanation, f"unset {CHOICE_VARIABLE}")]
     present = installed_families()
     if not needs_device_code() or set(selection.families) <= set(present):
@@ -138,14 +138,14 @@ TARGET = re.compile(r"\bextra\s*==\s*[\"']device-(gfx[0-9a-z_-]+)[\"']", re.IGNO
 NAME = re.compile("[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.IGNORECASE | re.ASCII)
 
 VERSION = re.compile("[a-z0-9.+!_-]+", re.IGNORECASE | re.ASCII)
-"""The characters of names and versions. Commands for a shell contain no other characters."""
+"""Matches names and versions that contain no special characters, so that they are safe in shell commands."""
 
 
 class HostWheel(NamedTuple):
     """An installed wheel with separate device wheels, and their names and versions for each target.
 
-    Such a wheel, for example, a framework, has an extra ``device-TARGET`` for each target. Its libraries refer to
-    archives in the device wheel.
+    Such a wheel, for example the wheel of a framework, has an extra ``device-TARGET`` for each target. Its libraries
+    refer to archives in the device wheel.
     """
 
     name: str
@@ -154,11 +154,11 @@ class HostWheel(NamedTuple):
 
 
 def check_host_wheels(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
-    """Return the missing, mismatched, or damaged device wheels for the targets of the GPUs."""
+    """Return diagnoses about missing, mismatched, or damaged device wheels for the targets of the GPUs."""
     levels = lack_levels(system, gpus)
     if not levels:
         return []
-    # Distributions by name. Python imports the first of several copies on ``sys.path``.
+    # The distributions, keyed by name. If ``sys.path`` has several copies, Python imports the first one.
     installed: dict[str, Distribution] = {}
     for one in list_distributions():
         name = _field(one, "name")
@@ -189,7 +189,7 @@ def _check_host(host: HostWheel, target: str, level: str, installed: dict[str, D
 
 
 def _faults(host: HostWheel, target: str, installed: dict[str, Distribution]) -> Iterator[tuple[str, str]]:
-    """Yield problems with the device wheels for a target, and the options that the repair command needs."""
+    """Yield problems with the device wheels for a target, each with the options for the repair command."""
     for name, version in host.wheels[target]:
         one = installed.get(normalize_name(name))
         if one is None:

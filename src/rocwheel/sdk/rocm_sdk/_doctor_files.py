@@ -1,7 +1,7 @@
 """Checks that the files of the packages match RECORD, and that commands can start.
 
 Installers write the path of Python into commands, so commands in a moved or copied folder can't start. Programs for
-Windows contain the path in binary form, which nobody reads.
+Windows contain the path in a binary form that this module doesn't read.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ ABSENT = "is absent"
 
 REFUSED = "may not be read"
 
-UNCHECKED = "its files can't be checked, and installers cannot remove them"
+UNCHECKED = "its files can't be checked, and installers can't remove them"
 
 HEAD = 4096
-"""The number of bytes to read from a script. The kernel reads at most 256 bytes of the first line."""
+"""The number of bytes to read from a script. The kernel reads at most the first 256 bytes."""
 
 FIRST_LINE = re.compile(rb"#![ \t]*(/\S*)\s")
 
 LONG_LINE = re.compile(rb"#!/bin/sh\n('''exec' [^\n]*)\n")
-"""The shell code that installers write if the path is too long for ``#!`` or contains blanks."""
+"""The shell code that installers write if the path of Python is too long for ``#!`` or contains blanks."""
 
-REMEDY = "Make a new environment where this one is now, or move it back: installed commands contain its old path"
+REMEDY = "Create a new environment here, or move this environment back: installed commands contain the old path"
 
 
 def check_files(*, deep: bool = False) -> list[Diagnosis]:
     """Return an error for each package with missing or modified files.
 
-    ``deep`` reads every file, and also compares hashes.
+    With ``deep``, every file is read and hashes are also compared.
     """
     return [diagnosis for dist, extra, _ in installed_packages() for diagnosis in _check_package(dist, extra, deep)]
 
@@ -82,7 +82,7 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
 
 
 def _opening(refused: dict[str, Path]) -> str:
-    """Return the command that opens the folders of files in site-packages, or no command without ``chmod``."""
+    """Return the command that makes the folders of files readable, or an empty string on systems without ``chmod``."""
     if this_platform().is_windows:
         return ""
     depths = ((path, max(len(Path(name).parts) - 1, 0)) for name, path in refused.items())
@@ -90,7 +90,7 @@ def _opening(refused: dict[str, Path]) -> str:
 
 
 def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
-    """Return the fault of a file, or an empty string without a fault."""
+    """Return the fault of a file, or an empty string if there is no fault."""
     try:
         return difference(path, digest, size, deep)
     except (FileNotFoundError, NotADirectoryError):
@@ -104,7 +104,7 @@ def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
 def difference(path: Path, digest: str, size: str, deep: bool) -> str:
     """Return the difference between a file and its line in RECORD, or an empty string.
 
-    Links have neither hash nor size. The check of another package covers the link targets.
+    Links have neither a hash nor a size. The check of another package covers the link targets.
     """
     facts = path.stat() if digest or size else path.lstat()
     if stat.S_ISREG(facts.st_mode) and size and str(facts.st_size) != size:
@@ -119,13 +119,14 @@ def difference(path: Path, digest: str, size: str, deep: bool) -> str:
 def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
     """Return an error for commands that can't start, and a warning for commands that don't match RECORD.
 
-    Libraries work without commands, and some images contain only site-packages. ``deep`` also compares hashes.
+    Libraries work without commands, and some images contain only site-packages. With ``deep``, hashes are also
+    compared.
     """
     return [found for dist, extra, _ in installed_packages() for found in _check_commands(dist, extra, deep)]
 
 
 def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
-    """Yield diagnoses about the commands of one package."""
+    """Yield diagnoses about the commands of a package."""
     try:
         rows = read_outside(dist)
     except RECORD_ERRORS:  # `check_files` reports these errors
@@ -137,7 +138,7 @@ def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
             lost.setdefault(named, []).append(path.name)
     for absent, names in lost.items():
         yield Diagnosis(ERROR, f"commands of {dist} can't start because {absent} is missing: {listed(names)}", REMEDY)
-    # The script folder for the location of the package. A folder of ``--target`` has no script folder.
+    # Check only the script folder that belongs to the package's location. A ``--target`` folder has no such folder.
     site = os.path.realpath(str(find_distribution(dist).locate_file("")))
     schemes = map(sysconfig.get_paths, sysconfig.get_scheme_names())
     own = (paths for paths in schemes if site in map(os.path.realpath, (paths["purelib"], paths["platlib"])))
@@ -148,7 +149,7 @@ def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
 
 
 def _is_among(path: Path, folders: set[str]) -> bool:
-    """Return whether a file is in one of these folders. An invalid path is in no folder."""
+    """Return whether a file is in one of these folders. An invalid path is not in any folder."""
     try:
         return os.path.realpath(path.parent) in folders
     except (OSError, ValueError):
@@ -159,7 +160,7 @@ def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tu
     """Yield the level and text of differences between commands and RECORD."""
     gone = [this_platform().plain(str(path)) for _, path, _, _ in commands if _is_absent(str(path))]
     broken = {path: fault for _, path, _, _ in commands if (fault := _command_fault(path))}
-    # A user who moves an environment may edit the first lines of its commands, so these differences aren't errors.
+    # Users who move an environment may edit the first lines of its commands, so these differences aren't errors.
     others = [row for row in commands if row[1] not in broken]
     found = {path: _change(path, digest, size, deep) for _, path, digest, size in others}
     changed = [f"{path.name} ({change})" for path, change in found.items() if change]
@@ -173,7 +174,10 @@ def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tu
 
 
 def _command_fault(path: Path) -> str:
-    """Return why an existing command can't start for any user, or an empty string, also without access."""
+    """Return why an existing command can't start for any user, or an empty string.
+
+    Without access, there is no fault.
+    """
     try:
         facts = path.stat()
     except (OSError, ValueError):
@@ -186,7 +190,7 @@ def _command_fault(path: Path) -> str:
 
 
 def _change(path: Path, digest: str, size: str, deep: bool) -> str:
-    """Return the difference between a command and RECORD. Return an empty string if it is missing or unreadable."""
+    """Return the difference between a command and RECORD; empty if the command is missing or unreadable."""
     try:
         return difference(path, digest, size, deep)
     except (OSError, ValueError):
@@ -194,7 +198,7 @@ def _change(path: Path, digest: str, size: str, deep: bool) -> str:
 
 
 def _interpreter(path: Path) -> str:
-    """Return the interpreter in the first line of a script, or an empty string, also if the file is unreadable."""
+    """Return the interpreter in the first line of a script; empty for other files and for unreadable files."""
     try:
         with open_regular(path) as file:
             head = file.read(HEAD)
@@ -208,7 +212,7 @@ def _interpreter(path: Path) -> str:
 
 
 def _is_absent(path: str) -> bool:
-    """Return whether the path certainly doesn't exist. Without access, it may exist."""
+    """Return whether the path certainly doesn't exist. Without access, the path may exist."""
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Checks for libraries that programs load instead of the packages' libraries, and for DLLs that can't load."""
+"""Finds libraries that programs load instead of the packages' libraries, and DLLs that can't be loaded."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ KERNEL_VARIABLES = {
     "MIOPEN_SYSTEM_DB_PATH": ("MIOpen", NOTE),
     "ROCFFT_RTC_SYS_CACHE_PATH": ("rocFFT", NOTE),
 }
-"""The libraries and levels for variables that set another folder for kernels.
+"""The libraries and diagnosis levels for variables that set another folder for kernels.
 
-Libraries with a warning fail without kernels, and treat an empty value as a folder. The others recompile kernels.
+Libraries with the level warning fail without kernels, and treat an empty value as a folder. Other libraries recompile
+their kernels.
 """
 
 
 def check_library_path(system: System) -> Iterator[Diagnosis]:
     """Yield a warning for each folder in LD_LIBRARY_PATH whose libraries shadow the packages' libraries."""
     value = system.variable("LD_LIBRARY_PATH")
-    # For the loader, an empty entry is the working directory, and relative entries start there.
+    # The loader treats an empty entry as the working directory, and relative entries as folders in it.
     entries = re.split("[:;]", value) if value else []
     for folder in dict.fromkeys(map(system.absolute, entries)):
         names = _foreign_libraries(system, folder)
@@ -53,7 +54,7 @@ def check_library_path(system: System) -> Iterator[Diagnosis]:
 
 
 def check_other_rocm(system: System) -> list[Diagnosis]:
-    """Return notes and warnings about a second ROCm: installations, variables, the loader's configuration."""
+    """Return notes and warnings about a second ROCm: other installations, variables, and the loader's configuration."""
     return [
         *_check_installations(system),
         *_check_variables(system),
@@ -64,11 +65,11 @@ def check_other_rocm(system: System) -> list[Diagnosis]:
 
 def _check_installations(system: System) -> Iterator[Diagnosis]:
     places = [f"/opt/{name}" for name in system.list_names("/opt") if name.startswith("rocm")]
-    # The last of several names of one folder: /opt/rocm is a link to a folder with the version in its name.
+    # If a folder has several names, use the last one: /opt/rocm is a link to a folder with a version in its name.
     by_folder = {system.real_path(place): place for place in places}
     for place in by_folder.values():
         if _foreign_libraries(system, f"{place}/lib"):
-            remedy = f"If you don't want it, remove its package: dpkg --search {place} || rpm --query --file {place}"
+            remedy = f"If you don't need it, remove its package: dpkg --search {place} || rpm --query --file {place}"
             yield Diagnosis(NOTE, f"there is a second ROCm in {place}, which these packages do not use", remedy)
 
 
@@ -113,7 +114,7 @@ def _foreign_libraries(system: System, folder: str) -> list[str]:
 
 def _is_own(system: System, path: str) -> bool:
     """Return whether a path is in a folder of these packages."""
-    real = Path(system.real_path(path))  # Path.resolve raises for a loop of symlinks
+    real = Path(system.real_path(path))  # `Path.resolve` raises this error for a loop of symlinks
     return any(real.is_relative_to(root.resolve()) for root in _own_roots())
 
 
@@ -129,11 +130,11 @@ def _own_roots() -> list[Path]:
 KERNELS = "bin/rocblas/library"
 
 LONGEST_KERNELS = 174
-"""Length of the kernel path of rocBLAS. Longer paths made Tensile crash the process."""
+"""The maximum length of rocBLAS's kernel path. With longer paths, Tensile has crashed the process."""
 
 
 def check_dlls(system: System, platform: Windows) -> list[Diagnosis]:
-    """Return faults that prevent loading DLLs, and notes about DLLs of the driver with the same names."""
+    """Return errors for DLLs that can't be loaded, and notes about the driver's DLLs with the same names."""
     paths = _installed_dlls(platform)
     return [*_check_imports(paths, platform), *_check_lengths(paths), *_check_driver(system)]
 
@@ -160,12 +161,14 @@ def _check_lengths(paths: list[Path]) -> Iterator[Diagnosis]:
     remedy = "Install into an environment in a folder with a shorter path"
     long = [path for path in paths if len(str(path)) > LONGEST_PATH]
     if long:
-        text = f"{long[0]} has {len(str(long[0]))} characters: Windows loads DLLs from paths of {LONGEST_PATH}"
+        text = f"{long[0]} has {len(str(long[0]))} characters, but Windows accepts at most {LONGEST_PATH} for a DLL"
         yield Diagnosis(ERROR, text, remedy)
     root = find_root("libraries")
     folder = root / KERNELS if root else None
     if folder and folder.is_dir() and len(str(folder)) > LONGEST_KERNELS:
-        text = f"{folder} has {len(str(folder))} characters: rocBLAS is known to fail above {LONGEST_KERNELS}"
+        text = (
+            f"{folder} has {len(str(folder))} characters, but rocBLAS is known to fail with more than {LONGEST_KERNELS}"
+        )
         yield Diagnosis(WARNING, text, remedy)
 
 
@@ -174,7 +177,6 @@ def _check_driver(system: System) -> Iterator[Diagnosis]:
     own = {info["pattern"].lower() for info in _build_info.LIBRARIES.values()}
     shared = [name for name in system.list_names(folder) if name.lower() in own]
     if shared:
-        text = (
-            f"{folder} has {', '.join(shared)} from the graphics driver: programs use these unless rocm_sdk loads first"
-        )
+        names = ", ".join(shared)
+        text = f"{folder} has {names} from the graphics driver: programs use them unless rocm_sdk loads its DLLs first"
         yield Diagnosis(NOTE, text, "In Python, call rocm_sdk.initialize_process before any other code loads ROCm")

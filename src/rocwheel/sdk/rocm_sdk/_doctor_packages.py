@@ -1,4 +1,4 @@
-"""Checks that the installed packages match, and that the development files are expanded or can be expanded."""
+"""Checks that the installed packages fit together, and that the development files are expanded or can be expanded."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown version"
 
 SYSTEMS = {"linux": "Linux", "win32": "Windows"}
-"""Names by values of ``sys.platform``."""
+"""The names of systems, keyed by ``sys.platform`` value."""
 
 HINT_FOR_OTHERS = "Run rocm-sdk doctor on the system that uses the packages, or install the packages for this system"
 
 
 def installed_packages() -> list[tuple[str, str, str]]:
-    """Return name, extra, and version of each installed package. ``core`` and ``meta`` aren't extras."""
+    """Return the name, extra, and version of each installed package. ``core`` and ``meta`` aren't extras."""
     devices = dict.fromkeys([*_build_info.FAMILIES, *installed_devices()])
     extras = {}
     for logical, names in _build_info.PACKAGES.items():
@@ -41,25 +41,25 @@ def installed_packages() -> list[tuple[str, str, str]]:
 
 
 def _version(dist: str) -> str:
-    """Return the version of a distribution, an empty string without it, or `UNKNOWN` if METADATA has no version."""
+    """Return a distribution's version; empty if it isn't installed, or `UNKNOWN` if METADATA has no version."""
     try:
         return find_distribution(dist).version or UNKNOWN
     except PackageNotFoundError:
         return ""
-    except (ValueError, KeyError, TypeError, OSError):  # not text, without a version, or missing
+    except (ValueError, KeyError, TypeError, OSError):  # METADATA is missing, isn't text, or has no version
         return UNKNOWN
 
 
 def deviating_versions() -> dict[str, str]:
-    """Return the versions of installed distributions of the set that differ from this version."""
+    """Return the version of each installed distribution of the set that has a different version."""
     found = {dist: text for dist, _, text in installed_packages()}
     return {dist: text for dist, text in found.items() if release_of(text) != release_of(_build_info.VERSION)}
 
 
 def check_versions() -> list[Diagnosis]:
-    """Return an error if packages of different releases are installed.
+    """Return an error if packages from different releases are installed.
 
-    Such packages link to files and symbols that other releases lack.
+    Such packages link to files and symbols that other releases don't have.
     """
     deviating = deviating_versions()
     if not deviating:
@@ -70,7 +70,7 @@ def check_versions() -> list[Diagnosis]:
 
 
 def check_system(system: System) -> list[Diagnosis]:
-    """Return an error if the wheel tags of the packages are for another system."""
+    """Return an error if the packages are for another system, according to their wheel tags."""
     names = {tag_system: name for tag_system, name in SYSTEMS.items() if tag_system != system.platform}
     for dist, extra, _ in installed_packages():
         wheel_for = _system_of(dist) if extra == "core" else ""
@@ -81,7 +81,7 @@ def check_system(system: System) -> list[Diagnosis]:
 
 
 def _system_of(dist: str) -> str:
-    """Return the ``sys.platform`` value for the wheel tags of a distribution, or an empty string."""
+    """Return the ``sys.platform`` value for a distribution's wheel tags, or an empty string."""
     try:
         text = find_distribution(dist).read_text("WHEEL") or ""
     except (PackageNotFoundError, OSError, ValueError):
@@ -93,7 +93,7 @@ def _system_of(dist: str) -> str:
 
 
 def check_devel() -> list[Diagnosis]:
-    """Return an error if the development files are installed but unusable. This check changes nothing."""
+    """Return an error if the development files are installed but unusable. The check doesn't change any file."""
     try:
         place = find_place()
     except ModuleNotFoundError:
@@ -116,7 +116,7 @@ def _check_links(place: DevelPlace) -> list[Diagnosis]:
     try:
         absent = absent_links(place)
     except OSError as e:
-        return [Diagnosis(ERROR, f"links to files of device packages cannot be checked: {e}", "")]
+        return [Diagnosis(ERROR, f"links to files of device packages can't be checked: {e}", "")]
     if not absent:
         return []
     rest = f" and {len(absent) - 1} more" if len(absent) > 1 else ""

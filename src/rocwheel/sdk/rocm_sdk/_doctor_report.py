@@ -1,4 +1,4 @@
-"""Collects facts about an installation and its machine for a bug report. Runs no other program."""
+"""Collects information about an installation and its machine for a bug report, without running other programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RELEVANT = re.compile(
 def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the report as a JSON object. ``~`` replaces the home folder, and ``***`` replaces secrets.
 
-    ``facts`` are the GPUs and the findings.
+    ``facts`` has the GPUs and the findings.
     """
     variables = sorted(system.variables().items())
     name = re.search('^PRETTY_NAME="?(.*?)"?$', system.read_text("/etc/os-release") or "", re.MULTILINE)
@@ -47,7 +47,7 @@ def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
             "chosen_when_installed": _choice_when_installed(),
             "chosen_now": _choice_now(system),
         },
-        "system": {  # empty for facts that are unknown, and for programs that aren't installed
+        "system": {  # these values are empty if they are unknown or the program isn't installed
             "platform": f"{platform.system()} {platform.machine()}",
             "distribution": name[1] if name else "",
             "kernel": platform.release(),
@@ -92,7 +92,7 @@ def _choice_now(system: System) -> str:
 def _libc() -> str:
     try:
         return os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (AttributeError, OSError, ValueError):  # not glibc, or not Unix
+    except (AttributeError, OSError, ValueError):  # the C library is not glibc, or the system is not Unix
         return ""
 
 
@@ -111,12 +111,12 @@ HIDDEN = "***"
 
 
 def hide_secret(name: str, value: str) -> str:
-    """Return the value of a variable without the user part of URLs, or ``***`` if its name suggests a secret."""
+    """Return a variable's value without the user part of URLs, or ``***`` if the variable's name suggests a secret."""
     return HIDDEN if SECRET_NAME.search(name) else USER_OF_URL.sub(HIDDEN, value)
 
 
 def shorten_home(system: System, value: object) -> object:
-    """Return a JSON value with ``~`` instead of the home folder."""
+    """Return a JSON value in which ``~`` replaces the home folder."""
     home = system.home().rstrip("/")
     # A path ends before a character that can't continue a file name.
     return _replace(re.compile(rf"(?<![\w./-]){re.escape(home)}(?![\w.-])"), value) if home else value

@@ -1,7 +1,7 @@
 """Reads files of the packages, which may be damaged or replaced.
 
-`Path.rglob` silently skips folders that the current user may not list. From Python 3.14 on, `Path.exists` and similar
-methods return false if the disk fails or the current user has no access.
+`Path.rglob` silently skips folders that the current user may not list. Since Python 3.14, `Path.exists` and similar
+methods return `False` if the disk fails or the current user has no access.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NotAFileError(OSError):
-    """A path isn't a regular file. The text names its type."""
+    """A path isn't a regular file. The text contains its type."""
 
     def __init__(self, path: Path, mode: int) -> None:
         self.path, self.found = path, next((name for test, name in KINDS if test(mode)), "something else")
@@ -28,7 +28,7 @@ class NotAFileError(OSError):
 
 
 OPENING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOINHERIT", "O_BINARY"))
-"""The flags for opening files. No system has all of these flags."""
+"""The flags for opening files. No system supports all of these flags."""
 
 KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -40,13 +40,13 @@ KINDS = (
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading. Raises `NotAFileError` for other types, and `OSError` if it can't be opened."""
+    """Open a file for reading. Raises `NotAFileError` for other types, and `OSError` if the file can't be opened."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise NotAFileError(path, mode)
     file = os.fdopen(os.open(path, OPENING), "rb")
     mode = os.fstat(file.fileno()).st_mode
-    if not stat.S_ISREG(mode):  # another process replaced the file
+    if not stat.S_ISREG(mode):  # another process has replaced the file
         file.close()
         raise NotAFileError(path, mode)
     return file
@@ -63,11 +63,11 @@ def read_regular(path: Path) -> str:
     except OSError as e:
         if e.errno is None or e.filename:
             raise
-        raise OSError(e.errno, e.strerror, str(path)) from e  # the error of a read has no file name
+        raise OSError(e.errno, e.strerror, str(path)) from e  # errors from reading don't contain the file name
 
 
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Errors that mean that a path doesn't exist. Other errors leave that open."""
+"""Errors that mean that a path doesn't exist. After other errors, the path may exist."""
 
 
 def list_below(folder: Path) -> list[Path]:
@@ -80,7 +80,9 @@ def _walk(folder: Path) -> Iterator[Path]:
         for entry in entries:
             path = folder / entry.name
             yield path
-            if entry.is_dir(follow_symlinks=False):  # `os.walk` follows a link that the disk doesn't report as a link
+            if entry.is_dir(
+                follow_symlinks=False
+            ):  # `os.walk` would follow a link if the disk fails to report that it is a link
                 yield from _walk(path)
 
 
@@ -109,11 +111,11 @@ def _mode(path: Path) -> int:
 
 
 SHOWN = 60
-"""The number of characters of a wrong value that a message shows."""
+"""The maximum number of characters of a wrong value in a message."""
 
 
 class DamagedFileError(ValueError):
-    """A file of a package is damaged. The text names the file, the found value, and the expected value."""
+    """A file of a package is damaged. The text contains the file, the found value, and the expected value."""
 
     def __init__(self, path: Path, found: str, expected: str) -> None:
         super().__init__(f"{path}: {found}; expected {expected}")
@@ -123,8 +125,8 @@ class DamagedFileError(ValueError):
 def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
     """Return the JSON value in a file.
 
-    Raises `DamagedFileError` if the file can't be read or has another type of value, and `FileNotFoundError` if it is
-    missing.
+    Raises `DamagedFileError` if the file can't be read or its value has another type, and `FileNotFoundError` if the
+    file is missing.
     """
     try:
         import json  # noqa: PLC0415 (slow to import, and of no use to find libraries)

@@ -1,6 +1,6 @@
-"""Finds reasons why a user can't access the GPUs of a machine: driver, devices, permissions, containers.
+"""Finds reasons why a user can't access a machine's GPUs, such as drivers, devices, permissions, and containers.
 
-Runs no other program.
+This module doesn't run other programs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTE = "note"
 KFD = "/dev/kfd"
 PCI = "/sys/bus/pci/devices"
 PCI_CLASSES = ("0x03", "0x12")
-"""PCI classes of display controllers and of processing accelerators."""
+"""The PCI classes of display controllers and processing accelerators."""
 
 WSL_DEVICE = "/dev/dxg"
 
@@ -46,42 +46,42 @@ UDEV_RULES = (
 
 
 class Diagnosis(NamedTuple):
-    """A problem or a fact worth knowing, and the remedy."""
+    """A problem, or information that is worth knowing, and the remedy."""
 
     level: str
-    """``error``: the GPU is unusable. ``warning``: the GPU may not be the intended one. ``note``: nothing is wrong."""
+    """``error`` if the GPU is unusable, ``warning`` if it may not be the intended GPU, ``note`` otherwise."""
 
     text: str
 
     remedy: str
-    """The remedy: a command if possible, or an empty string if there is nothing to do."""
+    """The remedy, which is a command if possible, or an empty string if there is nothing to do."""
 
     def __str__(self) -> str:
-        """Return at most two lines. Names in the text must not start a new line."""
+        """Return at most two lines. Line endings in names are escaped."""
         return f"{self.level}: {in_one_line(self.text)}" + (f"\n  {in_one_line(self.remedy)}" if self.remedy else "")
 
 
 NONE_FOUND = Diagnosis(NOTE, "no AMD GPU was found", "")
 MISSING = Diagnosis(ERROR, "a GPU is required, but none was found", "lspci -d 1002: lists AMD devices")
-"""The error if a required GPU is absent."""
+"""The diagnosis if a required GPU is absent."""
 
 MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists the GPUs that the graphics driver knows")
 
 
 def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
-    """Return the GPUs, and diagnoses about invalid facts and about access.
+    """Return the GPUs, and diagnoses about invalid variables and files and about access.
 
     With ``require_gpu``, a missing GPU is an error.
     """
     gpus, problems = survey_gpus(system)
     unclear = [Diagnosis(ERROR, str(problem), _remedy_of(system, problem)) for problem in problems]
-    # The GPUs of the machine, regardless of variables. If they are unknown, the GPUs that a variable sets.
+    # Use the GPUs of the machine, regardless of variables. If they are unknown, use the GPUs that a variable sets.
     if not gpus or not replacing_variable(system) or system.platform == "win32" or is_wsl(system):
         present = gpus
     else:
         found, problems = read_topology(system)
         present = found or (gpus if problems else [])
-    # If detection failed, reasons for missing GPUs would be guesses.
+    # If detection failed, any reason for missing GPUs would be a guess.
     access = _check_access(system, present, is_listed=bool(gpus)) if present or not unclear else []
     lack = MISSING_ON_WINDOWS if system.platform == "win32" else MISSING
     missing = [lack] if require_gpu and not present else []
@@ -100,7 +100,7 @@ def _remedy_of(system: System, problem: DetectionError) -> str:
 
 
 def _check_access(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[Diagnosis]:
-    """Return why this process can't use ``gpus``, or why there are no GPUs, even if a variable lists some."""
+    """Return why this process can't use ``gpus``, or why there are no GPUs, even if a variable lists GPUs."""
     if system.platform == "win32":
         return _check_windows(system, gpus, is_listed=is_listed)
     if system.platform != "linux":
@@ -140,7 +140,7 @@ def _device_paths(system: System, gpus: list[Gpu]) -> list[str]:
 
 def _explain_absence(system: System) -> list[Diagnosis]:
     if is_wsl(system):
-        text = "this is the Windows Subsystem for Linux, which shows no GPU in sysfs"
+        text = "this is the Windows Subsystem for Linux, which doesn't show GPUs in sysfs"
         return [Diagnosis(NOTE, text, "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has")]
     cards = []
     for name in system.list_names(PCI):
@@ -176,7 +176,7 @@ def _check_overrides(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
         return [Diagnosis(NOTE, text, f"unset {name}")]
     passing = {f"HSA_OVERRIDE_GFX_VERSION_{gpu.number}": f"the GPU of KFD node {gpu.node}" for gpu in gpus}
     return [
-        Diagnosis(NOTE, f"{name}={system.variable(name)} makes {gpu} run as that version", f"unset {name}")
+        Diagnosis(NOTE, f"{name}={system.variable(name)} makes {gpu} run code for that version", f"unset {name}")
         for name, gpu in {"HSA_OVERRIDE_GFX_VERSION": "every GPU", **passing}.items()
         if system.variable(name)
     ]
@@ -202,7 +202,7 @@ def _remedy_of_absence(system: System, path: str) -> str:
 
 def _explain_permission(system: System, path: str) -> Diagnosis:
     group, number = system.owner_group(path)
-    found = f"{path} may not be opened by {system.user()}"
+    found = f"{path} can't be opened by {system.user()}"
     if number == _overflow_group(system):
         return _explain_foreign_group(system, path, found)
     if number == 0:
@@ -221,15 +221,15 @@ def _explain_permission(system: System, path: str) -> Diagnosis:
 def _explain_foreign_group(system: System, path: str, found: str) -> Diagnosis:
     """Return why a device of an unmapped group can't be opened in a rootless container."""
     if system.has_group(_overflow_group(system)):
-        text = f"{found}, although the process has groups of the host"
-        return Diagnosis(ERROR, text, f"On the host, put the user into the group that this shows: ls -l {path}")
+        text = f"{found}, although the process has groups from the host"
+        return Diagnosis(ERROR, text, f"On the host, add the user to the group that this command shows: ls -l {path}")
     return Diagnosis(
-        ERROR, f"{found}, who has no group of the host", "Start the container with --group-add keep-groups."
+        ERROR, f"{found}, who has no group from the host", "Start the container with --group-add keep-groups."
     )
 
 
 def _overflow_group(system: System) -> int:
-    """Return the group number that stands for all groups that this user namespace doesn't map."""
+    """Return the group number that represents all groups that this user namespace doesn't map."""
     text = (system.read_text("/proc/sys/kernel/overflowgid") or "").strip()
     return int(text) if text.isdecimal() else 65534
 

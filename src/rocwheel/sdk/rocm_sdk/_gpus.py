@@ -1,6 +1,6 @@
-"""Finds the GPUs of a machine in variables, in the KFD topology, or on Windows.
+"""Finds a machine's GPUs in variables, in the KFD topology, or on Windows.
 
-On Windows, this module runs the driver's clinfo. Otherwise, it runs no other program.
+On Windows, this module runs the driver's clinfo. On other systems, it doesn't run any other program.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ._system import System
 
 TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*(:(?P<first>sramecc|xnack)[+-](:(?!(?P=first))(sramecc|xnack)[+-])?)?")
-"""A target ID: a processor, then features, each at most once, as in LLVM's AMDGPUUsage."""
+"""A target ID as in LLVM's AMDGPUUsage: a processor, followed by features, each at most once."""
 
 INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
-"""Targets of integrated GPUs. Since Linux 6.6, which dropped IOMMUv2, their nodes have no CPU cores."""
+"""Targets of integrated GPUs. Since Linux 6.6, which dropped IOMMUv2, their nodes no longer have CPU cores."""
 
 GENERIC_TARGETS = {
     "gfx9-generic": "gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c",
@@ -32,11 +32,11 @@ GENERIC_TARGETS = {
     "gfx12-5-generic": "gfx1250 gfx1251",
     "gfx13-generic": "gfx1310",
 }
-"""The targets that can run the code for a generic target (https://llvm.org/docs/AMDGPUUsage.html)."""
+"""The targets that can run the code for each generic target (https://llvm.org/docs/AMDGPUUsage.html)."""
 
 
 class DetectionError(ValueError):
-    """A variable or a file of the topology is invalid. The text names the source and the problem."""
+    """A variable or a file of the topology is invalid. The text contains the source and the problem."""
 
     def __init__(self, source: str, found: str) -> None:
         self.source, self.found = source, found
@@ -44,29 +44,29 @@ class DetectionError(ValueError):
 
 
 class Gpu(NamedTuple):
-    """One GPU."""
+    """A GPU."""
 
     node: int
-    """Number of the KFD node, or the position in a list that replaces detection."""
+    """The number of the KFD node, or the position in a list that replaces detection."""
 
     target: str
-    """Target ID of the code that the GPU runs, such as ``gfx90a``. An override may add features."""
+    """The target ID of the code that the GPU runs, such as ``gfx90a``. An override may add features."""
 
     device_id: int = 0
-    """PCI device ID, or 0 if unknown."""
+    """The PCI device ID, or 0 if unknown."""
 
     render_minor: int = 0
-    """Minor number of the render node, or 0 if unknown: 128 is ``/dev/dri/renderD128``."""
+    """The minor number of the render node, such as 128 for ``/dev/dri/renderD128``, or 0 if unknown."""
 
     integrated: bool = False
-    """Whether the GPU is integrated: its node also has CPU cores, or only integrated GPUs have its target."""
+    """Whether the GPU is integrated, because its node also has CPU cores or only integrated GPUs have its target."""
 
     number: int = 0
-    """The runtime's node number. The runtime skips hidden nodes and numbers the others from 0."""
+    """The runtime's number for the node. The runtime skips hidden nodes and numbers the other nodes from 0."""
 
 
 def detect_gpus(system: System) -> list[Gpu]:
-    """Return the GPUs in the order of their nodes, like `survey_gpus`.
+    """Return the GPUs in the order of their nodes, as `survey_gpus` does.
 
     Raises `DetectionError` if there is no GPU and a source is invalid.
     """
@@ -114,12 +114,12 @@ def replacing_variable(system: System) -> str:
 
 
 def is_wsl(system: System) -> bool:
-    """Return whether this is the Windows Subsystem for Linux, which has no KFD and shows no GPU in sysfs."""
+    """Return whether this is the Windows Subsystem for Linux, which has no KFD and doesn't show GPUs in sysfs."""
     return system.exists("/dev/dxg") or "microsoft" in (system.read_text("/proc/sys/kernel/osrelease") or "").lower()
 
 
 def base_target(target: str) -> str:
-    """Return a target ID without its features: ``gfx90a`` for ``gfx90a:xnack-``."""
+    """Return a target ID without its features, such as ``gfx90a`` for ``gfx90a:xnack-``."""
     return target.partition(":")[0]
 
 
@@ -139,8 +139,8 @@ def _read_target_list(system: System, path: str) -> list[Gpu]:
     # A relative path is relative to the working directory, as in rocm_agent_enumerator.
     text = system.read_given(path)
     if text is None:
-        raise DetectionError(source, "the file can't be read; correct or unset the variable")
-    # As in rocm_agent_enumerator, all other lines are comments, for example, targets after another character.
+        raise DetectionError(source, "the file can't be read; correct the variable or unset it")
+    # As in rocm_agent_enumerator, all other lines are comments, such as lines with a character before the target.
     named = [line.split()[0] for line in text.splitlines() if line.startswith("gfx")]
     if not named:
         raise DetectionError(source, "no line begins with a GPU target, such as gfx90a, or with gfx000 for the CPU")
@@ -157,22 +157,27 @@ def _number(source: str, names: list[str]) -> list[Gpu]:
 
 
 def _describe(number: int, target: str) -> Gpu:
-    """Return a GPU with a known target and no other facts."""
+    """Return a GPU of which only the target is known."""
     return Gpu(number, target, integrated=INTEGRATED.fullmatch(base_target(target)) is not None)
 
 
 CLINFO = "clinfo.exe"
-"""The driver installs this program into the system folder."""
+"""A program that the driver installs into the system folder."""
 
 LISTED = re.compile(
     r"^[ \t]*(?:Device Type:\s*(?P<kind>\S+)|Name:\s*(?P<name>\S+)|gcnArchName:\s*(?P<arch>\S+))", re.MULTILINE
 )
-"""The output for each device. clinfo prints ``Device Type: CL_DEVICE_TYPE_GPU``, and later ``Name: gfx1100``. hipInfo
-prints ``gcnArchName: gfx1100``."""
+"""A line of the output that describes a device.
+
+clinfo prints ``Device Type: CL_DEVICE_TYPE_GPU``, and later ``Name: gfx1100``. hipInfo prints ``gcnArchName: gfx1100``.
+"""
 
 
 def find_targets(system: System) -> tuple[str, list[str]]:
-    """Return the first program that lists GPUs, or the last program, and the targets of the GPUs."""
+    """Return the first program that lists GPUs, and the targets of the GPUs.
+
+    If no program does, return the last program.
+    """
     program, targets = "", []
     for program in _programs(system):
         targets = _parse(system.output(program) or "")
@@ -195,7 +200,7 @@ def _programs(system: System) -> Iterator[str]:
 
 
 def _parse(text: str) -> list[str]:
-    """Return the GPU targets that clinfo or hipInfo lists. Other devices have other names."""
+    """Return the GPU targets that clinfo or hipInfo lists. Other devices have other kinds of names."""
     targets, is_gpu = [], False
     for match in LISTED.finditer(text):
         if match["kind"]:
@@ -209,7 +214,7 @@ def _parse(text: str) -> list[str]:
 
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
-"""The folder with a numbered folder for each node, including CPUs.
+"""The folder that contains a numbered folder for each node, including CPUs.
 
 Its layout: https://www.kernel.org/doc/html/latest/gpu/amdgpu/index.html and libhsakmt's ``topology.c``.
 """
@@ -217,14 +222,14 @@ Its layout: https://www.kernel.org/doc/html/latest/gpu/amdgpu/index.html and lib
 PROPERTIES = ("simd_count", "cpu_cores_count", "gfx_target_version", "device_id", "drm_render_minor")
 
 NUMBER = re.compile("[0-9]{1,20}")
-"""A property as the kernel writes it. A 64-bit number has at most 20 digits."""
+"""A number in the format that the kernel writes. A 64-bit number has at most 20 digits."""
 
 NOT_OURS = ("EPERM", "EACCES")
-"""The kernel's error for a node whose device is hidden from the container."""
+"""The kernel's errors for a node whose device is hidden from the container."""
 
 
 def list_nodes(system: System) -> list[int]:
-    """Return the numbers of all KFD nodes, including CPUs, or an empty list without the driver.
+    """Return the numbers of all KFD nodes, including CPUs, or an empty list if there is no driver.
 
     Raises `DetectionError` if the nodes can't be listed.
     """
@@ -256,7 +261,7 @@ def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
 
 
 def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
-    # The numbers that detection uses. A missing number is 0.
+    # Detection uses these numbers. A missing number counts as 0.
     text = system.read_text(path)
     if text is None:
         raise DetectionError(path, f"can't be read ({system.refusal(path)})")
@@ -267,7 +272,7 @@ def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
             raise DetectionError(path, f"{line!r} is not a property; expected {name!r} and a number")
         if name in PROPERTIES:
             properties[name] = int(value)
-    # The kernel writes this property for every node. It is 0 for CPUs.
+    # The kernel writes this property for every node. Its value is 0 for CPUs.
     if "simd_count" not in properties:
         found = f"begins with {text[:40]!a}" if text.strip() else "is empty"
         raise DetectionError(path, f"{found}; expected properties that include 'simd_count' and a number")
@@ -281,10 +286,12 @@ def _read_node(system: System, path: str, node: int, number: int) -> list[Gpu]:
 
 
 def _read_override(system: System, number: int) -> str:
-    """Return the target that ``HSA_OVERRIDE_GFX_VERSION`` sets for a node, given the runtime's number.
+    """Return the target that ``HSA_OVERRIDE_GFX_VERSION`` sets for a node.
 
-    The runtime uses this target instead of the GPU's own. Return an empty string if no variable sets a target. Raises
-    `DetectionError` if the value is not a version.
+    ``number`` is the runtime's number for the node.
+
+    The runtime uses this target instead of the GPU's own target. Return an empty string if no variable sets a target.
+    Raises `DetectionError` if the value is not a version.
     """
     name = f"HSA_OVERRIDE_GFX_VERSION_{number}"
     name = name if system.variable(name) else "HSA_OVERRIDE_GFX_VERSION"
@@ -303,7 +310,7 @@ def _read_override(system: System, number: int) -> str:
 def _target_of_version(path: str, version: int) -> str:
     if not version:
         found = (
-            "a GPU without gfx_target_version, which Linux 5.13 and later show; "
+            "a GPU without gfx_target_version, which Linux 5.13 and later provide; "
             "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
         )
         raise DetectionError(path, found)
@@ -317,33 +324,33 @@ def _target_of_version(path: str, version: int) -> str:
 
 
 def target_name(gfx_target_version: int) -> str:
-    """Return the target for KFD's number, major * 10000 + minor * 100 + stepping. 90010 is ``gfx90a``."""
+    """Return the target for KFD's number, which is major * 10000 + minor * 100 + stepping: ``gfx90a`` for 90010."""
     major, rest = divmod(gfx_target_version, 10000)
     minor, stepping = divmod(rest, 100)
     return f"gfx{major}{minor:x}{stepping:x}"
 
 
 def _is_version(version: int) -> bool:
-    """Return whether a name for the version exists.
+    """Return whether a target name for the version exists.
 
-    The minor version and the stepping have one character each, and the first major version is 6.
+    The minor version and the stepping have one character each, and the lowest major version is 6.
     """
     major, rest = divmod(version, 10000)
     return 6 <= major < 100 and all(number < 16 for number in divmod(rest, 100))
 
 
 def visible_gpus(system: System, gpus: list[Gpu]) -> dict[int, Gpu]:
-    """Return the GPUs that a program sees, by their numbers in ``HIP_VISIBLE_DEVICES``.
+    """Return the GPUs that a program sees, keyed by their number in ``HIP_VISIBLE_DEVICES``.
 
     The runtime numbers GPUs in the order of the kernel's nodes. ``ROCR_VISIBLE_DEVICES`` selects some of them, and HIP
-    numbers these from 0. If HIP's own variable isn't set, HIP reads ``CUDA_VISIBLE_DEVICES``.
+    numbers the selected GPUs from 0. If HIP's own variable isn't set, HIP reads ``CUDA_VISIBLE_DEVICES``.
     """
     reachable = dict(enumerate(_choose(system.variable("ROCR_VISIBLE_DEVICES"), dict(enumerate(gpus))).values()))
     return _choose(system.variable("HIP_VISIBLE_DEVICES") or system.variable("CUDA_VISIBLE_DEVICES"), reachable)
 
 
 def _choose(value: str, gpus: dict[int, Gpu]) -> dict[int, Gpu]:
-    """Return the GPUs that a variable names. Like the runtimes, stop at the first number without a GPU.
+    """Return the GPUs that a variable lists. As in the runtimes, the list ends at the first number without a GPU.
 
     Return all GPUs if the variable isn't set or contains UUIDs, because not every GPU has a UUID in the topology.
     """

@@ -1,4 +1,4 @@
-"""The commands that install packages of the set from their source, or make their files readable.
+"""Creates the commands that install packages of the set from their source, or that make their files readable.
 
 Without a source, pip uses its default index, where anyone may have registered the names.
 """
@@ -15,7 +15,10 @@ UNKNOWN_INDEX = "--index-url URL  # URL is the index that you installed from"
 
 
 def installation_hint(*logical: str) -> str:
-    """Return the command that installs packages. The command may have a comment, so it must end a message."""
+    """Return the command that installs packages.
+
+    The command may end with a comment, so it must be at the end of a message.
+    """
     return with_source(_command(logical))
 
 
@@ -30,10 +33,10 @@ def overwriting_hint(*logical: str) -> str:
 
 
 def with_source(command: str) -> str:
-    """Return a pip command with the source of the packages, as far as the installer recorded the source."""
+    """Return a pip command with the source of the packages, if the installer recorded the source."""
     try:
         from ._distributions import name_origin  # noqa: PLC0415 (slow to import, and needed where something is wrong)
-    except ImportError:  # the installation lacks files, and the command repairs the installation
+    except ImportError:  # the installation lacks files, which the command restores
         return f"{command} {UNKNOWN_INDEX}"
     return f"{command} {name_origin() or UNKNOWN_INDEX}"
 
@@ -46,9 +49,9 @@ def _command(logical: tuple[str, ...]) -> str:
 
 
 def opening_hint(*folders: Path) -> str:
-    """Return the command that makes folders accessible to all users, and the user who may run it.
+    """Return the command that makes folders accessible to all users, and the user who may run the command.
 
-    A reinstallation doesn't help. uv fails halfway if it can't list a folder, and pip leaves the folder behind under
+    A reinstallation doesn't help. If uv can't list a folder, it fails halfway, and pip leaves the folder behind under
     another name. Both later remove a folder only if its owner may write to it.
     """
     from shlex import quote  # noqa: PLC0415 (needed where something is wrong)

@@ -1,7 +1,7 @@
 """Finds public libraries by their short names, and libraries for the machine's GPU.
 
-A library for one target, ``libx.so.1.gfx906``, is next to the library for all targets, ``libx.so.1``, and has the same
-SONAME. If a process loads one of the two, all later requests for that SONAME get the same library.
+A library for a single target, ``libx.so.1.gfx906``, is next to the library for all targets, ``libx.so.1``, and has the
+same SONAME. Once a process has loaded one of the two, all later requests for that SONAME get the same library.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ._gpus import Gpu
 
 _LOADED: dict[Path, ctypes.CDLL] = {}
-"""Handles of the loaded libraries for one target, by the path of the library for all GPUs."""
+"""Handles of the loaded libraries for a single target, keyed by the path of the library for all GPUs."""
 
 
 def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return the short name and the absolute path of each library, without optional libraries that are absent.
+    """Return the short name and the absolute path of each library. Optional libraries that are absent are left out.
 
-    The result contains the libraries for all GPUs, even if there are libraries for the machine's GPU.
-    Raises `ModuleNotFoundError` for unknown names and for missing packages. The message has the command that installs
-    all missing packages. Raises `FileNotFoundError` for a library that its package lacks.
+    The result contains the libraries for all GPUs, even if there are libraries for the machine's GPU. Raises
+    `ModuleNotFoundError` for unknown names and for missing packages. The message has the command that installs all
+    missing packages. Raises `FileNotFoundError` for a library that its package lacks.
     """
     entries = [(name, _describe(name)) for name in shortnames]
     roots = {entry["package"]: find_root(entry["package"]) for _, entry in entries}
@@ -69,7 +69,7 @@ def _describe(name: str) -> _build_info.LibraryInfo:
 
 
 def chosen_library(name: str, path: Path) -> Path:
-    """Return the file to load instead of ``path``, the public library ``name`` for all GPUs."""
+    """Return the file to load instead of ``path``, which is the library ``name`` for all GPUs."""
     if path.relative_to(_root(name)).as_posix() not in _build_info.OVERLAID.get(name, ()):
         return path
     chosen = _beside(path, choose_device(System()).device)
@@ -77,10 +77,10 @@ def chosen_library(name: str, path: Path) -> Path:
 
 
 def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
-    """Load ``name`` and its dependencies for the GPU. Return the loaded files by the paths of the common libraries.
+    """Load the library ``name`` for the GPU, and its dependencies first.
 
-    Dependencies are loaded first. If a library for all GPUs is already loaded, it stays, with a warning. Raises
-    `OSError` for a library that can't be loaded.
+    Return the handle of each loaded file, keyed by the path of the library for all GPUs. If a library for all GPUs is
+    already loaded, it stays, with a warning. Raises `OSError` for a library that can't be loaded.
     """
     paths = [_root(name) / path for path in _build_info.OVERLAID.get(name, ())]
     if not paths:
@@ -125,7 +125,7 @@ def _load(path: Path, chosen: Path, mode: int) -> ctypes.CDLL:
 
 
 def _is_mapped(path: Path) -> bool:
-    """Return whether the process has loaded this file. The kernel uses paths without symbolic links."""
+    """Return whether the process has loaded this file. The kernel shows paths without symbolic links."""
     real = os.path.realpath(path)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 (as elsewhere)
         return any(line.rstrip("\n").endswith(f" {real}") for line in maps)
@@ -138,15 +138,19 @@ class DeviceChoice(NamedTuple):
     """The target of an installed device package, or an empty string for the libraries for all GPUs."""
 
     left_out: list[Gpu]
-    """Visible GPUs for which these libraries have no code."""
+    """The visible GPUs that these libraries have no code for."""
 
 
 def choose_device(system: System) -> DeviceChoice:
     """Choose libraries for the GPUs that this process sees.
 
-    If the user chose one package, use it. Otherwise, use the first of these: a package for all visible GPUs (out of
-    the user's choices, if any), the libraries for all GPUs if they have code for each GPU, or the package for the first
-    GPU that has one, with integrated GPUs last. A process can't load several libraries with the same name.
+    If the user chose a single package, use it. Otherwise, use the first of these that exists:
+
+    * a package for all visible GPUs, out of the user's choices if there are any
+    * the libraries for all GPUs, if they have code for each GPU
+    * the package for the first GPU that has a package, with integrated GPUs last
+
+    A process can't load several libraries with the same name.
     """
     gpus = list(visible_gpus(system, survey_gpus(system)[0]).values())
     installed = installed_devices()
@@ -156,7 +160,7 @@ def choose_device(system: System) -> DeviceChoice:
 
 
 def _asked(system: System) -> tuple[str, ...]:
-    """Return the user's choice, or nothing for an unavailable choice, which other code reports."""
+    """Return the user's choice. An unavailable choice is left out, because other code reports it."""
     try:
         return select(system).families if system.variable(CHOICE_VARIABLE) else ()
     except ValueError:

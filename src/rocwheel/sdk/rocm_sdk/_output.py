@@ -1,4 +1,4 @@
-"""Writes to standard output and error with their own error type, and removes control characters from text."""
+"""Writes to standard output and error with a separate error type, and escapes control characters in text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class OutputError(Exception):
-    """Standard output can't be written. It isn't an OSError, which argparse ignores and commands relate to files."""
+    """Standard output can't be written to.
+
+    This is not an `OSError`: argparse ignores those, and commands blame files for them.
+    """
 
     def __init__(self, reason: OSError) -> None:
         super().__init__(f"the output: can't be written ({reason.strerror}). Check the destination.")
@@ -20,7 +23,7 @@ class OutputError(Exception):
 
 
 class _Output:
-    """A stream that raises `OutputError` when it can't be written."""
+    """A stream that raises `OutputError` when it can't be written to."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -42,7 +45,7 @@ class _Output:
 
 
 class _Messages(_Output):
-    """A stream that silently drops text that can't be written, because there is nowhere to report the failure."""
+    """A stream that silently drops text that it can't write, because there is nowhere to report the failure."""
 
     def write(self, text: str) -> int:
         try:
@@ -58,7 +61,7 @@ class _Messages(_Output):
 
 
 def prepare_streams() -> None:
-    """Make standard output write everything or raise `OutputError`, and make standard error never fail.
+    """Make standard output write everything or raise `OutputError`, and make standard error ignore failures.
 
     Text for a closed stream is dropped.
     """
@@ -67,7 +70,7 @@ def prepare_streams() -> None:
 
 
 def drop_output() -> None:
-    """Redirect standard output to the null device, so that Python's last flush doesn't fail again."""
+    """Redirect standard output to the null device, so that Python's final flush doesn't fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -76,7 +79,7 @@ def _nowhere() -> TextIO:
 
 
 def _buffered(stream: TextIO) -> TextIO:
-    """Return a stream with a buffer. Without a buffer (PYTHONUNBUFFERED), Python ignores short writes."""
+    """Return a stream with a buffer. Without a buffer (PYTHONUNBUFFERED), Python ignores partial writes."""
     raw = getattr(stream, "buffer", None)
     if not isinstance(raw, io.RawIOBase):
         return stream
@@ -84,18 +87,21 @@ def _buffered(stream: TextIO) -> TextIO:
 
 
 CONTROL = (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-"""ASCII and ISO 8859 control characters, line and paragraph separators, and bidirectional controls."""
+"""ASCII and ISO 8859 control characters, line and paragraph separators, and bidirectional control characters."""
 
 ESCAPES = {code: f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}" for code in CONTROL}
 
 
 def printable(text: str) -> str:
-    """Return a text with escaped control characters, except tabs and line ends."""
+    """Return a text with its control characters escaped, except tabs and line endings."""
     return text.translate(ESCAPES)
 
 
 def in_one_line(text: str) -> str:
-    """Return a text like `printable`, and also escape tabs and line ends. A name must not start a new line."""
+    """Return a text with its control characters escaped, including tabs and line endings.
+
+    A name must not start a new line.
+    """
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -105,6 +111,6 @@ def warn(text: str) -> None:
 
 
 def listed(names: list[str], shown: int = 3) -> str:
-    """Return names for a message: only the first few of a long list."""
+    """Return names for a message, limited to the first few names of a long list."""
     rest = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

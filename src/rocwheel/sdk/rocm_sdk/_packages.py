@@ -1,7 +1,7 @@
-"""Finds the installed packages of the SDK by their folders, so that the result is always current.
+"""Finds the installed packages of the SDK by looking at their folders, so that the result is always current.
 
-Files in the working directory don't count, because anyone may have put them there. ``python -c`` and ``python -m``
-search that folder first. An empty entry of ``PYTHONPATH`` adds that folder, and a relative entry adds a folder near it.
+Files in the working directory don't count, because anyone may have created them. ``python -c`` and ``python -m`` search
+that folder first. An empty entry in ``PYTHONPATH`` adds that folder, and a relative entry adds a folder near it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 SITE = Path(__file__).parent.parent
-"""Folder in which ``rocm_sdk`` is installed."""
+"""The folder in which ``rocm_sdk`` is installed."""
 
 
 class Package(NamedTuple):
-    """One distribution of the set."""
+    """A distribution of the set."""
 
     dist: str
-    """Name of the distribution, such as ``rocm-sdk-core``."""
+    """The name of the distribution, such as ``rocm-sdk-core``."""
 
     module: str
-    """Import name of the Python code. Empty for device packages."""
+    """The import name of the Python code. Empty for device packages."""
 
     platform_module: str
-    """Import name of the folder with the files, such as ``_rocm_sdk_core``."""
+    """The import name of the folder with the files, such as ``_rocm_sdk_core``."""
 
 
 def describe_package(logical: str, family: str = "") -> Package | None:
-    """Return the names of a package (``core``, ``libraries`` ...), or `None` if this release has no such package."""
+    """Return the names of a package (``core``, ``libraries``, ...), or `None` if this release doesn't have it."""
     names = _build_info.PACKAGES.get(logical)
     if names is None:
         return None
@@ -62,10 +62,12 @@ def find_root(logical: str) -> Path | None:
 
 
 def find_module(name: str) -> Path | None:
-    """Return the folder of a package with an ``__init__.py``. Look next to ``rocm_sdk``, and then on ``sys.path``.
+    """Return the folder of a package with an ``__init__.py``.
 
-    Installers may put wheels with binaries into another folder than pure wheels: ``lib64`` next to ``lib``. Raises
-    `OSError` if the system can't tell.
+    Look next to ``rocm_sdk`` first, and then on ``sys.path``.
+
+    Installers may put wheels with binaries into a different folder than pure wheels, such as ``lib64`` instead of
+    ``lib``. Raises `OSError` if the system can't tell.
     """
     neighbor = SITE / name
     if is_there(neighbor / "__init__.py"):
@@ -75,9 +77,9 @@ def find_module(name: str) -> Path | None:
 
 
 def library_family() -> str:
-    """Return the family whose libraries to use: the user's choice, the installed family, or the first for the GPU.
+    """Return the family whose libraries to use: the user's choice, the installed family, or the first one for the GPU.
 
-    Return an empty string if no family is installed and no family can be chosen. Ignore unavailable choices.
+    Return an empty string if no family is installed and no family can be chosen. Unavailable choices are ignored.
     """
     system = _system_with_valid_choice()
     installed = installed_families()
@@ -107,7 +109,7 @@ def installed_families() -> list[str]:
 
 
 def installed_devices() -> list[str]:
-    """Return the GPU targets with installed device packages. Raises `OSError` if the system can't tell."""
+    """Return the GPU targets whose device packages are installed. Raises `OSError` if the system can't tell."""
     device = describe_package("device")
     root = find_module(device.platform_module) if device else None
     links = root / ".devel_links" if root else None
@@ -118,9 +120,9 @@ def installed_devices() -> list[str]:
 
 
 def metadata_folders(site: Path, dist: str) -> list[Path]:
-    """Return all ``.dist-info`` folders of a distribution. There may be more folders than the installer's.
+    """Return all ``.dist-info`` folders of a distribution. There may be more than the one that the installer created.
 
-    Raises `OSError` if ``site`` can't be listed. `Path.glob` would return nothing.
+    Raises `OSError` if ``site`` can't be listed. `Path.glob` would return an empty result.
     """
     wanted = normalize_name(dist)
     folders = sorted(path for path in site.iterdir() if path.suffix == ".dist-info")
@@ -128,7 +130,7 @@ def metadata_folders(site: Path, dist: str) -> list[Path]:
 
 
 def release_of(version: str) -> str:
-    """Return a version without its post-release, which contains the same files."""
+    """Return a version without its post-release segment. A post-release contains the same files."""
     return re.sub(r"\.post\d+", "", version)
 
 
@@ -144,20 +146,20 @@ def find_trusted(name: str) -> ModuleSpec | None:
 
 
 def is_trusted(name: str) -> bool:
-    """Return whether importing a module or submodule runs no code from the working directory."""
+    """Return whether importing a module or submodule runs no code in the working directory."""
     top = name.partition(".")[0]
     return name in sys.modules or _places(PathFinder.find_spec(top)) == _places(find_trusted(top))
 
 
 def _places(spec: ModuleSpec | None) -> tuple[str | None, list[str]]:
-    """Return the file of a module and the folders that Python searches for submodules."""
+    """Return the file of a module, and the folders that Python searches for its submodules."""
     return (spec.origin, list(spec.submodule_search_locations or ())) if spec else (None, [])
 
 
 def trusted_entries() -> list[str]:
-    """Return the entries of ``sys.path`` without the working directory and entries relative to it.
+    """Return the entries of ``sys.path``, except the working directory and entries relative to it.
 
-    Keep such an entry if it contains Python or ``rocm_sdk``, because then all imports come from there.
+    If such an entry contains Python or ``rocm_sdk``, it is kept, because then all imports come from there.
     """
     real = os.path.realpath
     installed = (*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__), str(SITE))  # noqa: PTH120
@@ -166,7 +168,7 @@ def trusted_entries() -> list[str]:
 
 
 def _relative_folders() -> list[str]:
-    """Return the working directory, and the folders of relative ``PYTHONPATH`` entries.
+    """Return the working directory and the folders of relative ``PYTHONPATH`` entries.
 
     Python turns these entries into absolute paths. The result is empty if the working directory was removed.
     """

@@ -1,4 +1,4 @@
-"""The differences between the systems that the packages run on. All other modules use `this_platform`."""
+"""Implements the differences between the systems that the packages run on. All other modules use `this_platform`."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def this_platform() -> Platform:
 
 
 def use_platform(platform: Platform) -> None:
-    """Use another platform from now on, for example, Windows with calls that a test replaces."""
+    """Use another platform from now on, for example, a `Windows` whose calls a test replaces."""
     _IN_USE[:] = [platform]
 
 
 class Posix:
-    """A system with symbolic links, where a program can replace its process."""
+    """A system with symbolic links, on which a program can replace its process."""
 
     is_windows: Literal[False] = False
     program_suffix = ""
-    """The suffix of program names."""
+    """The suffix of program file names."""
     libraries = "*.so*"
-    """The pattern for names of shared libraries."""
+    """The pattern for file names of shared libraries."""
 
     @contextmanager
     def locked(self, file: IO[bytes]) -> Iterator[None]:
         """Hold the lock of a file that is open for writing. Wait for the current holder."""
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield  # closing the file releases the lock
+        yield  # closing the file also releases the lock
 
     def retry(self, action: Callable[..., Result], *arguments: Any) -> Result:
         """Run a file operation once. Other programs don't block files on this system."""
@@ -63,10 +63,10 @@ class Posix:
         new.replace(place)
 
     def empty_folder(self, folder: Path, first: str) -> None:
-        """Remove the contents of a folder without following links, one given file first.
+        """Remove the contents of a folder without following links. Remove the file ``first`` before all others.
 
-        The function uses descriptors, because users who may write to the parent folder may replace the folder with a
-        link.
+        The function uses file descriptors, because users who may write to the parent folder might replace the folder
+        with a link.
         """
         descriptor = _open_folder(folder)
         try:
@@ -91,9 +91,10 @@ class Posix:
     def may_trust(self, folder: Path, package: Path) -> bool:
         """Return whether a folder belongs to root, this user, or a user who may change ``package`` itself.
 
-        Such users are the owner, members of a group with write access, or anyone if all users have write access. They
-        can replace the archive, from which trees are expanded. A user who may only create files next to the package can
-        create such a folder or link, too, and isn't trusted. Raises `OSError` if the folder doesn't exist.
+        Users who may change the package are the owner, members of a group with write access, or anyone if all users
+        have write access. They can replace the archive that trees are expanded from. Users who may only create files
+        next to the package can also create such a folder or a link, so they aren't trusted. Raises `OSError` if the
+        folder doesn't exist.
 
         If the package has an access ACL, its group isn't trusted: the group bits are then the ACL's mask, and not the
         permissions of the group (acl(5), https://man7.org/linux/man-pages/man5/acl.5.html).
@@ -106,20 +107,20 @@ class Posix:
         return all(is_of_group and _is_member(user, installed.st_gid) for user in strangers)
 
     def extended(self, path: Path) -> Path:
-        """Return a form of a path that works at any length: the path itself."""
+        """Return a form of a path that works at any length. On this system, that is the path itself."""
         return path
 
     def plain(self, text: str) -> str:
-        """Return a text with paths in their usual form: the text itself."""
+        """Return a text with paths in their usual form. On this system, that is the text itself."""
         return text
 
     def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` asks it)
-        """Return why a path in an archive is invalid, or an empty string. Any name is valid here."""
+        """Return why a path in an archive is invalid, or an empty string. On this system, any name is valid."""
         return ""
 
 
 def _is_member(user: int, group: int) -> bool:
-    """Return whether a user is in a group. A user that the system doesn't know is in no group."""
+    """Return whether a user is in a group. An unknown user is not in any group."""
     import pwd  # noqa: PLC0415 (of no use but for packages that a group may change)
 
     try:
@@ -132,15 +133,15 @@ def _is_member(user: int, group: int) -> bool:
 def _may_have_acl(folder: Path) -> bool:
     """Return whether a folder has an access ACL, or may have one that can't be read.
 
-    An ACL that only repeats the mode doesn't count: Linux stores only the mode.
+    An ACL that only repeats the mode doesn't count, because Linux stores it as the mode.
     """
-    list_attributes = getattr(os, "listxattr", None)  # Python before 3.11.4 has this function only with glibc
+    list_attributes = getattr(os, "listxattr", None)  # before version 3.11.4, Python has this function only with glibc
     if list_attributes is None:
         return True
     try:
         return "system.posix_acl_access" in list_attributes(folder)
     except OSError as e:
-        return e.errno != errno.ENOTSUP  # the error of file systems without attributes
+        return e.errno != errno.ENOTSUP  # file systems without attributes raise this error
 
 
 def _open_folder(path: Path | str, inside: int | None = None) -> int:
@@ -161,24 +162,24 @@ def _empty(folder: int) -> None:
 
 
 LOCKED_BYTE = 1 << 30
-"""Position of the lock byte. A locked byte can't be read, so the byte is outside the file."""
+"""The position of the lock byte. A locked byte can't be read, so the lock byte is after the end of the file."""
 
 LOCK_PAUSE = 0.1
-"""Seconds between attempts to take a lock. Python can't wait for a lock on Windows."""
+"""The pause between attempts to acquire a lock, in seconds. Python can't wait for a lock on Windows."""
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between attempts with files that another program, such as a virus scanner, has briefly opened."""
+"""The pauses between attempts to access files that another program, such as a virus scanner, uses, in seconds."""
 
 PREFIX = "\\\\?\\"
-"""The prefix of literal paths, which may have more than 259 characters ("Naming Files, Paths")."""
+"""The prefix of literal paths, which may have more than 259 characters ("Naming Files, Paths, and Namespaces")."""
 
 REFUSED = re.compile(r'[<>:"|?*\\\x00-\x1f]')
 DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ ]*([.].*)?", re.IGNORECASE)
-"""Names that are devices in every folder, with any suffix."""
+"""Names that refer to devices in every folder, with any suffix."""
 
 
 class Windows:
-    """A system with case-insensitive file names, where users may not create symbolic links."""
+    """A system with case-insensitive file names, on which users may not create symbolic links."""
 
     is_windows: Literal[True] = True
     program_suffix = ".exe"
@@ -216,7 +217,7 @@ class Windows:
         self.retry(new.rename, place)
 
     def empty_folder(self, folder: Path, first: str) -> None:
-        """Remove the contents of a folder, one given file first."""
+        """Remove the contents of a folder. Remove the file ``first`` before all others."""
         import shutil  # noqa: PLC0415 (slow to import)
 
         (folder / first).unlink(missing_ok=True)
@@ -227,7 +228,7 @@ class Windows:
                 path.unlink(missing_ok=True)
 
     def set_folder_mode(self, folder: Path, mode: int) -> None:
-        """Set the permissions of a folder. Windows has only the write permission."""
+        """Set the permissions of a folder. Windows has only a write permission."""
         folder.chmod(mode)
 
     def set_file_mode(self, file: IO[Any], mode: int) -> None:
@@ -235,7 +236,7 @@ class Windows:
         Path(file.name).chmod(mode)
 
     def may_trust(self, folder: Path, package: Path) -> bool:  # noqa: ARG002 (`Posix` asks it)
-        """Return whether a folder next to a package is as trusted as the package. Windows doesn't tell."""
+        """Return `True`, because Windows doesn't show whether a folder is less trusted than the package next to it."""
         return True
 
     def extended(self, path: Path) -> Path:
@@ -273,16 +274,16 @@ _LONGEST = 32768
 
 
 class WindowsCalls:
-    """All calls of Windows functions. Tests replace this class, so that all other code runs on any system.
+    """Calls Windows functions. Tests replace this class, so that all other code can run on any system.
 
-    This class contains no logic. The calls: https://learn.microsoft.com/windows/win32/api/libloaderapi/.
+    This class contains no logic. The functions: https://learn.microsoft.com/windows/win32/api/libloaderapi/.
     """
 
     def __init__(self) -> None:
-        self._ctypes: Any = import_module("ctypes")  # Linux doesn't need this module
+        self._ctypes: Any = import_module("ctypes")  # imported here because Linux doesn't need this module
 
     def add_dll_directory(self, folder: str) -> object:
-        """Add a folder to the DLL search path, and return the handle that removes it (``AddDllDirectory``)."""
+        """Add a folder to the DLL search path (``AddDllDirectory``), and return a handle that can remove the folder."""
         system: Any = os
         handle: object = system.add_dll_directory(folder)
         return handle
@@ -290,14 +291,14 @@ class WindowsCalls:
     def load(self, path: str) -> ctypes.CDLL:
         """Load a DLL by its absolute path, with its dependencies. Raises `OSError`.
 
-        ctypes uses ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``: the folders of the DLL and
-        of the program, the added folders, and System32, but not PATH.
+        ctypes uses ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``. Windows then searches the
+        folders of the DLL and of the program, the added folders, and System32, but not PATH.
         """
         library: ctypes.CDLL = self._ctypes.CDLL(path)
         return library
 
     def loaded_path(self, name: str) -> str:
-        """Return the path of the loaded DLL with a file name, or an empty string."""
+        """Return the path of the loaded DLL with this file name, or an empty string."""
         ctypes, kernel = self._ctypes, self._ctypes.windll.kernel32
         kernel.GetModuleHandleW.restype = ctypes.c_void_p
         kernel.GetModuleHandleW.argtypes = [ctypes.c_wchar_p]
@@ -313,12 +314,12 @@ class WindowsCalls:
         return os.path.join(os.environ.get("SystemRoot") or r"C:\Windows", "System32")  # noqa: PTH118, SIM112
 
     def program_folder(self) -> str:
-        """Return the folder of the program that this process runs, which Windows also searches for DLLs."""
-        # The python.exe of a virtual environment starts the base Python's python.exe.
+        """Return the folder of this process's program, which Windows also searches for DLLs."""
+        # The python.exe of a virtual environment runs the base Python's python.exe.
         return os.path.dirname(getattr(sys, "_base_executable", "") or sys.executable)  # noqa: PTH120
 
     def try_lock(self, descriptor: int, position: int) -> bool:
-        """Lock one byte of an open file, possibly after its end. Return whether the lock was free."""
+        """Lock one byte of an open file, possibly after its end. Return whether the lock was acquired."""
         runtime: Any = import_module("msvcrt")
         os.lseek(descriptor, position, os.SEEK_SET)
         try:

@@ -1,4 +1,4 @@
-"""Finds the public libraries, loads them into a process, and checks their version."""
+"""Finds the public libraries, loads them into a process, and checks the ROCm version."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ if TYPE_CHECKING:
 
 
 def find_libraries(*shortnames: str) -> list[Path]:
-    """Return the absolute paths of public libraries, such as ``amdhip64``. Skip optional libraries that are absent.
+    """Return the absolute paths of public libraries, such as ``amdhip64``.
+
+    Optional libraries that are absent are left out.
 
     If device packages have whole libraries, return the libraries for this machine's GPU. Only `preload_libraries` also
-    chooses their dependencies for the GPU. Raises `ModuleNotFoundError` for an unknown name and for a missing package,
-    with the command that installs it. Raises `FileNotFoundError` for a library that its package lacks.
+    chooses their dependencies for the GPU. Raises `ModuleNotFoundError` for an unknown name and for a missing package.
+    The message has the command that installs the package. Raises `FileNotFoundError` for a library that its package
+    lacks.
     """
     return [chosen_library(name, path) for name, path in locate_libraries(shortnames)]
 
 
 def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
-    """Load each public library once, so that libraries loaded later find it by its SONAME.
+    """Load each public library once, so that libraries that are loaded later find it by its SONAME.
 
-    If device packages have whole libraries, load the libraries for this machine's GPU after their dependencies.
-    Libraries that were loaded without this function are the ones for all GPUs, and cause a warning. On Windows, load
-    dependencies first, each by its absolute path, and add the packages' folders to the DLL search path. Raises the
+    If device packages have whole libraries, load the libraries for this machine's GPU after their dependencies. A
+    library that was loaded earlier without this function is the one for all GPUs, and causes a warning. On Windows,
+    load dependencies first, each by its absolute path, and add the packages' folders to the DLL search path. Raises the
     errors of `find_libraries`, and `OSError` for a library that can't be loaded.
     """
     platform = this_platform()
@@ -60,9 +63,10 @@ def initialize_process(
     """Prepare a process for ROCm libraries. Frameworks call this function before they load their own libraries.
 
     The function preloads ``preload_shortnames`` and, with ``env_override``, the names in ``ROCM_SDK_PRELOAD_LIBRARIES``
-    (separated by ``,`` or ``;``). ``check_version`` is the expected version: a text with ``*`` as a wildcard, or a
-    pattern. Another version causes a warning, or a `RuntimeError` with ``fail_on_version_mismatch``. Arguments of later
-    versions are ignored. Also raises the errors of `preload_libraries`, and `RuntimeError` if the variable is wrong.
+    (separated by ``,`` or ``;``). ``check_version`` is the expected version, either as a text with ``*`` as a wildcard
+    or as a compiled pattern. Another version causes a warning, or a `RuntimeError` with ``fail_on_version_mismatch``.
+    Unknown keyword arguments are ignored, because later versions may add them. Also raises the errors of
+    `preload_libraries`, and `RuntimeError` if the variable is wrong.
     """
     preload_libraries(*(preload_shortnames or ()), rtld_global=rtld_global)
     if env_override:

@@ -2,7 +2,7 @@
 
 https://packaging.python.org/specifications/recording-installed-packages/.
 
-No line ever names a missing file. During the expansion, two lines name the folders of the package and of the tree. pip
+No line ever lists a missing file. During the expansion, two lines list the folders of the package and of the tree. pip
 and uv remove a listed folder with all its contents, so an uninstall also removes the files of a killed process. The
 line of the tree's folder stays. Without it, pip would leave broken links behind.
 """
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     Row = tuple[str, Path, str, str]
 
 RECORD_ERRORS = (UnicodeDecodeError, csv.Error, OSError)
-"""The errors for a RECORD that can't be read."""
+"""The errors that reading RECORD can raise."""
 
 BLOCK = 1 << 20
 
 
 def read_inside(dist: str) -> list[Row]:
-    """Return name, path, hash, and size of each file of a distribution in site-packages.
+    """Return the name, path, hash, and size of each file that a distribution has in site-packages.
 
-    Raises `FileNotFoundError` without RECORD, and another of `RECORD_ERRORS` if RECORD can't be read.
+    Raises `FileNotFoundError` if there is no RECORD, and another of `RECORD_ERRORS` if RECORD can't be read.
     """
     return [row for row in _read_rows(dist) if not _is_outside(row[0]) and not row[0].endswith(".pyc")]
 
 
 def read_outside(dist: str) -> list[Row]:
-    """Return files outside site-packages, such as scripts. After ``--target``, RECORD has wrong paths for them.
+    """Return a distribution's files outside site-packages, such as scripts. After ``--target``, their paths are wrong.
 
     Raises the errors of `read_inside`.
     """
@@ -66,18 +66,18 @@ def _read_rows(dist: str) -> list[Row]:
     if folder is None:
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
     cells = [(*row, "", "")[:3] for row in _rows(folder / "RECORD")]
-    # Names are UTF-8, even if Python decodes file names as ASCII.
+    # The names in RECORD are UTF-8, even if Python decodes file names as ASCII.
     return [(name, _locate(site, os.fsdecode(name.encode())), digest, size) for name, digest, size in cells]
 
 
 def _locate(site: Path, name: str) -> Path:
-    """Return the path of a file. For installers, ``..`` is relative to the folder's path, not to a link's target."""
+    """Return the path of a file. Installers resolve ``..`` in the text of the path, without following links."""
     path = site / name
     return this_platform().extended(Path(os.path.normpath(path)) if _is_outside(name) else path)
 
 
 def list_folders(place: DevelPlace) -> None:
-    """List the existing folders of the package and of the tree, and remove the lines of the tree's old files."""
+    """List the existing folders of the package and the tree in RECORD, and remove the lines of the tree's old files."""
     record = _find_record(place)
     if record is None:
         return
@@ -85,7 +85,7 @@ def list_folders(place: DevelPlace) -> None:
     listed = {row[0] for row in rows}
     folders = [[name, "", ""] for name in (place.package.name, place.root.name)]
     new = [row for row in folders if row[0] not in listed]
-    # Other hard links to the file must stay unchanged.
+    # Other hard links to the same file must stay unchanged.
     is_alone = record.lstat().st_nlink == 1 and not record.is_symlink()
     if new and is_alone and _append(record, new):
         new = []
@@ -95,10 +95,10 @@ def list_folders(place: DevelPlace) -> None:
 
 
 def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> None:
-    """List the files of the complete tree instead of the earlier lines, without the archive, which is removed next.
+    """List the files of the complete tree in RECORD instead of the earlier lines. The archive is removed next.
 
     Only the tree's own files have hashes, because links lead to other packages and `STATE` changes. ``others`` are in
-    the tree but don't belong to it: links to device packages and notes that exist if a fault delayed this step.
+    the tree but don't belong to it: links to device packages and notes, which exist if a failure delayed this step.
     """
     record = _find_record(place)
     if record is None:
@@ -111,7 +111,10 @@ def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> Non
 
 
 def unlist(place: DevelPlace, *folders: Path) -> None:
-    """Remove the line of the package's folder, whose files have lines. Without a tree, remove both folder lines."""
+    """Remove the line of the package's folder, because its files have their own lines.
+
+    Without a tree, remove both lines.
+    """
     record = _find_record(place)
     rows = _read_own(record) if record else []
     kept = [row for row in rows if row[0] not in {folder.name for folder in folders}]
@@ -128,7 +131,7 @@ def listed_hash(place: DevelPlace, archive: Path) -> str:
 
 
 def _find_record(place: DevelPlace) -> Path | None:
-    """Return RECORD, or `None` if the wheel was only unpacked and there is nothing to update.
+    """Return the path of RECORD, or `None` if the wheel was only unpacked and has no RECORD to update.
 
     Another user who may write to site-packages may have created a folder with that name and a link to another file.
     """
@@ -155,7 +158,7 @@ def _rows(record: Path) -> list[list[str]]:
 
 
 def _rows_besides(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
-    """Return the rows without the rows of the tree and of the package's folder."""
+    """Return the rows, except those of the tree and of the package's folder."""
     return [row for row in rows if row[0].partition("/")[0] != place.root.name and row[0] != place.package.name]
 
 
@@ -165,7 +168,7 @@ def _row_of(place: DevelPlace, path: Path) -> list[str]:
 
 
 def describe_file(path: Path) -> tuple[str, str]:
-    """Return hash and size of a file in the format of RECORD. Raises `OSError`."""
+    """Return the hash and the size of a file in the format of RECORD. Raises `OSError`."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -175,10 +178,10 @@ def describe_file(path: Path) -> tuple[str, str]:
 
 
 def _append(record: Path, rows: list[list[str]]) -> bool:
-    """Add rows in one system call, which a signal can't split. Return whether all rows were written.
+    """Add rows in a single system call, which a signal can't interrupt. Return whether all rows were written.
 
-    If the disk doesn't accept all rows, which some disks report only at the sync, RECORD stays unchanged. A new file
-    for RECORD would need a name that RECORD lists.
+    If the disk doesn't accept all rows, RECORD stays unchanged. Some disks report that only when the file is synced. A
+    new file that replaces RECORD would need a name that RECORD lists.
     """
     data = _text(rows).encode()
     with record.open("r+b", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""Selects target families for an environment: the user's choice, then the GPUs, then the default."""
+"""Selects target families for an environment from the user's choice, the GPUs, or the default, in this order."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from ._system import System
 
 CHOICE_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
-"""The variable with the requested families, separated by commas, semicolons, or blanks."""
+"""The variable that contains the requested families, separated by commas, semicolons, or blanks."""
 
 
 class Selection(NamedTuple):
     """The outcome of a decision."""
 
     families: tuple[str, ...]
-    """The chosen families. Empty without a decision, or if only other platforms have the chosen families."""
+    """The chosen families. Empty if there is no decision, or if only other platforms have the chosen families."""
 
     reason: str
     """``environment``, ``detection``, ``default``, or ``none``."""
 
     explanation: str
-    """A text for people: the decision and its reason, or why there is no decision."""
+    """A text that explains the decision, or why there is no decision."""
 
 
 def available_families(platform: str) -> list[str]:
@@ -35,7 +35,7 @@ def available_families(platform: str) -> list[str]:
 
 
 def family_serving(target: str, platform: str) -> str | None:
-    """Return the family with code for a GPU target (features don't matter), or `None`."""
+    """Return the family with code for a GPU target, or `None`. The target's features don't matter."""
     wanted = base_target(target)
     available = available_families(platform)
     if wanted in available:
@@ -54,11 +54,11 @@ def select(system: System) -> Selection:
 def _select_chosen(system: System) -> Selection | None:
     choice = system.variable(CHOICE_VARIABLE)
     names = [name for name in re.split(r"[,;\s]+", choice) if name]
-    if not names or not _build_info.FAMILIES:  # without packages for families, there is no choice
+    if not names or not _build_info.FAMILIES:  # there is no choice if there are no packages for families
         return None
     families = {name: family_serving(name, system.platform) for name in names}
     absent = [name for name, family in families.items() if family is None]
-    # A family for another platform isn't an error: users create a lock file for all platforms on one of them.
+    # A family for another platform isn't an error, because users create a lock file for all platforms on one machine.
     elsewhere = {name: [one for one in _all_platforms() if family_serving(name, one)] for name in absent}
     unknown = [name for name, platforms in elsewhere.items() if not platforms]
     if unknown:
@@ -83,13 +83,13 @@ def _all_platforms() -> list[str]:
 
 
 def _available(platform: str) -> str:
-    """Return the families for a platform, or the families for other platforms if there are no families for this one."""
+    """Return the families for a platform as a list for a message. If there are none, list those for other platforms."""
     others = (f"{', '.join(available_families(other))} on {other}" for other in _all_platforms())
     return ", ".join(available_families(platform)) or f"nothing on {platform}; {', '.join(others)}"
 
 
 def _select_detected(system: System) -> Selection | None:
-    # Invalid facts matter only to users who request packages that depend on the GPU.
+    # Invalid variables and files matter only to users who request packages that depend on the GPU.
     gpus, problems = survey_gpus(system)
     targets = tuple(dict.fromkeys(base_target(gpu.target) for gpu in gpus))
     if not targets:
@@ -106,12 +106,12 @@ def _select_detected(system: System) -> Selection | None:
 
 
 def _explain_others(serving: dict[str, str | None]) -> list[str]:
-    """Return a reason for each target that uses the package of another target."""
+    """Return an explanation for each target that uses the package of another target."""
     if _build_info.LAYOUT != "neutral":
         return []
     others = {base_target(target): family for target, family in serving.items() if family}
     return [
-        f"{target} has no package of its own, but runs the code for {family}"
+        f"{target} doesn't have its own package, but runs the code for {family}"
         for target, family in others.items()
         if target != family
     ]
@@ -127,8 +127,8 @@ def _select_default(system: System) -> Selection:
 def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[str]]]:
     """Return all extras with their requirements and markers, including extras that depend on the selection.
 
-    Without a selection, such an extra requires a nonexistent version of the core package. The local label of the
-    version has the reason and the remedy, because installers show only unsatisfied requirements.
+    Without a selection, such an extra requires a nonexistent version of the core package. The local label of that
+    version contains the reason and the remedy, because installers only show unsatisfied requirements.
     """
     extras = {extra: [list(pair) for pair in pairs] for extra, pairs in _build_info.EXTRAS.items()}
     for extra, requirement in _build_info.SELECTED.items():
@@ -161,7 +161,7 @@ def _refusal(extra: str, selection: Selection, platform: str) -> str:
     if families:
         extras = " ".join(f"{extra}-{family}" for family in families)
         text = f"{selection.explanation} so ask for one of the extras {extras}"
-    # pip shows the label as written. uv shows the normalized label: in lower case, with dots between words.
+    # pip shows the label as written. uv shows the normalized label, which is lowercase with dots between words.
     label = ".".join(re.findall("[a-z0-9]+", text.lower()))
     public_version = _build_info.VERSION.partition("+")[0]
     return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"

@@ -1,4 +1,4 @@
-"""Reads all facts about a machine, so that tests can replace the machine."""
+"""Reads all information about a machine, so that tests can replace the machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class System:
         self.platform = platform
 
     def variable(self, name: str) -> str:
-        """Return an environment variable without surrounding blanks, or an empty string if it isn't set."""
+        """Return the value of an environment variable without surrounding blanks; empty if the variable isn't set."""
         return self._environ.get(name, "").strip()
 
     def variables(self) -> dict[str, str]:
@@ -54,9 +54,9 @@ class System:
             return None
 
     def refusal(self, path: str) -> str:
-        """Return why a file can't be read, such as ``EACCES``, or an empty string.
+        """Return the error that prevents reading a file, such as ``EACCES``, or an empty string.
 
-        Files in sysfs fail on reading, not on opening.
+        Files in sysfs fail when they are read, not when they are opened.
         """
         try:
             self._locate(path).read_bytes()
@@ -65,7 +65,7 @@ class System:
         return ""
 
     def read_given(self, path: str) -> str | None:
-        """Return the text of a file that a variable names, or `None` if it can't be read.
+        """Return the text of a file whose path is in a variable, or `None` if the file can't be read.
 
         Like the variables, the file belongs to this process and not to the machine below ``root``.
         """
@@ -90,14 +90,14 @@ class System:
             return False
 
     def list_names(self, folder: str) -> list[str]:
-        """Return the names in a folder, or an empty list if it can't be listed."""
+        """Return the names in a folder, or an empty list if the folder can't be listed."""
         try:
             return sorted(entry.name for entry in self._locate(folder).iterdir())
         except OSError:
             return []
 
     def listing_refusal(self, folder: str) -> str:
-        """Return why a folder can't be listed, such as ``ENOENT``, or an empty string."""
+        """Return the error that prevents listing a folder, such as ``ENOENT``, or an empty string."""
         try:
             next(self._locate(folder).iterdir(), None)
         except OSError as e:
@@ -105,11 +105,11 @@ class System:
         return ""
 
     def real_path(self, path: str) -> str:
-        """Return the path after resolving all symbolic links. Two paths of one file have the same result."""
+        """Return the path with all symbolic links resolved. Two paths to the same file have the same result."""
         return os.path.realpath(self._locate(path))
 
     def device_refusal(self, path: str) -> str:
-        """Return why a device can't be opened for reading and writing, such as ``EPERM``, or an empty string."""
+        """Return the error that prevents opening a device for reading and writing, such as ``EPERM``, or empty."""
         try:
             os.close(os.open(self._locate(path), os.O_RDWR | getattr(os, "O_CLOEXEC", 0)))
         except OSError as e:
@@ -117,7 +117,10 @@ class System:
         return ""
 
     def owner_group(self, path: str) -> tuple[str, int]:
-        """Return the name and number of the group that owns a file. The number replaces a missing name."""
+        """Return the name and the number of a file's group.
+
+        If the group has no name, the number is also used as the name.
+        """
         number = self._locate(path).stat().st_gid
         try:
             return grp.getgrgid(number).gr_name, number
@@ -136,7 +139,7 @@ class System:
             return False
 
     def user(self) -> str:
-        """Return the user's name, or the user ID of a user without a name."""
+        """Return the user's name, or the user ID if the user has no name."""
         try:
             return pwd.getpwuid(os.geteuid()).pw_name
         except KeyError:

@@ -1,4 +1,7 @@
-"""Entry points of the console scripts. Each runs the program of its name, in the development tree if possible."""
+"""Entry points of the console scripts.
+
+Each one runs the program with the same name, in the development tree if possible.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ SITE = Path(__file__).parent.parent
 
 
 def function_name(script: str) -> str:
-    """Return the name of the entry point of a console script: ``amdclangpp`` for ``amdclang++``."""
+    """Return the name of a console script's entry point, such as ``amdclangpp`` for ``amdclang++``."""
     return "".join(c if c.isascii() and c.isalnum() else "p" if c == "+" else "_" for c in script)
 
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
-    """Return the entry point of this name. Each console script of the package has an entry point."""
+    """Return the entry point with this name. Each console script of the package has an entry point."""
     for script in _build_info.SCRIPTS:
         if function_name(script) == name:
             return lambda: _run(script)
@@ -33,13 +36,13 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
 
 
 def _run(script: str) -> NoReturn:
-    """Replace this process with the program, so that output, signals, and exit status are the program's own."""
+    """Replace this process with the program, so that its output, signals, and exit status reach the caller."""
     info = _build_info.SCRIPTS[script]
     try:
         program = _find_program(info)
     except (RuntimeError, OSError) as e:
         sys.exit(f"{script}: {e}")
-    except KeyboardInterrupt:  # the expansion of the development tree takes a while
+    except KeyboardInterrupt:  # expanding the development tree takes a while
         sys.stderr.write(f"{script}: interrupted; the next run starts over\n")
         sys.exit(130)
     if program is None:
@@ -66,7 +69,7 @@ def _find_program(info: _build_info.ScriptInfo) -> Path | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether a file exists. Raises `PermissionError`, unlike `Path.exists` in some Python versions."""
+    """Return whether a file exists. Unlike `Path.exists` in some Python versions, raises `PermissionError`."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -78,7 +81,7 @@ def _find_devel_root(*, expand: bool) -> list[Path]:
     if expand:
         try:
             return [import_module(f"{_build_info.SDK_MODULE}._devel").get_devel_root()]
-        except ImportError:  # core and devel are installed without rocm
+        except ImportError:  # core and devel are installed, but rocm isn't
             pass
     root = SITE / _build_info.DEVEL_MODULE
     return [root] if os.access(root / ".expanded.json", os.R_OK) else []

@@ -1,6 +1,6 @@
 """Starts the program of a console script. The program replaces this process, except on Windows.
 
-Job objects: https://learn.microsoft.com/windows/win32/procthread/job-objects.
+For job objects, see https://learn.microsoft.com/windows/win32/procthread/job-objects.
 """
 
 from __future__ import annotations
@@ -23,22 +23,25 @@ class PosixStarter:
     """Replaces the process with the program."""
 
     def spellings(self, program: Path) -> list[Path]:
-        """Return the possible paths of a program: its own path."""
+        """Return the possible paths of a program. On this system, there is only one."""
         return [program]
 
     def start(self, program: Path, arguments: Sequence[str]) -> NoReturn:
         """Replace this process with a program. Raises `OSError` if the program can't be run."""
-        # Python ignores these signals, and programs inherit that. A write to a closed pipe wouldn't end the program.
+        # Python ignores these signals, and programs would inherit that: a write to a closed pipe wouldn't end them.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
         os.execv(program, [str(program), *arguments])  # noqa: S606 (a file of the package, by its full path)
 
 
 class WindowsStarter:
-    """Waits for the program. On Windows, a process that "replaces" itself ends, and the shell stops waiting."""
+    """Waits for the program. If a process on Windows replaces itself, it ends, and the shell stops waiting."""
 
     def spellings(self, program: Path) -> list[Path]:
-        """Return the possible paths of a program: the path if it ends with ``.exe``, or the path with ``.exe``."""
+        """Return the possible paths of a program, which end with ``.exe``.
+
+        The suffix may be missing in the given path.
+        """
         name = program.name
         return [program] if name.lower().endswith(".exe") else [program.with_name(f"{name}.exe")]
 
@@ -46,7 +49,7 @@ class WindowsStarter:
         """Run a program and exit with its exit code. Raises `OSError` if the program can't be run.
 
         Arguments are quoted for Microsoft's C library (`subprocess.list2cmdline`). Ctrl-C and Ctrl-Break reach all
-        processes of a console. The program handles them, and this process waits.
+        processes of a console. The program handles them, and this process keeps waiting.
         """
         for name in ("SIGINT", "SIGBREAK"):
             if hasattr(signal, name):
@@ -54,7 +57,7 @@ class WindowsStarter:
         sys.exit(signed_code(self.run([str(program), *arguments])))
 
     def run(self, command: Sequence[str]) -> int:
-        """Run a command in this console and return its exit code, 0 to 2**32 - 1."""
+        """Run a command in this console and return its exit code, which is between 0 and 2**32 - 1."""
         import subprocess  # noqa: PLC0415 (takes 6 ms, which each hipcc on Linux would wait for)
 
         with subprocess.Popen(command) as process:
@@ -62,18 +65,18 @@ class WindowsStarter:
             return process.wait()
 
     def bind(self, process: subprocess.Popen[bytes]) -> None:
-        """Make a process end with this process, if Windows supports that."""
+        """Make a process end when this process ends, if Windows supports that."""
         started: Any = process
         end_together(int(started._handle), open_kernel())  # noqa: SLF001 (the only way to it)
 
 
 def signed_code(code: int) -> int:
-    """Return an exit code as a number that Python doesn't truncate: -1073741819 for 0xC0000005."""
+    """Return an exit code as a number that Python doesn't truncate, such as -1073741819 for 0xC0000005."""
     return (code & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
 
 
 def this_starter() -> Starter:
-    """Return how this system starts programs."""
+    """Return the starter for programs on this system."""
     return _STARTERS[sys.platform == "win32"]
 
 
@@ -87,11 +90,11 @@ LIMITS_SIZE = 144
 FLAGS_AT = 16
 """The offset of ``BasicLimitInformation.LimitFlags``."""
 FLAGS = 0x3000
-"""``JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE``, and ``_SILENT_BREAKAWAY_OK``: child processes of the program may go on."""
+"""``JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE`` and ``_SILENT_BREAKAWAY_OK``, which keeps the program's children alive."""
 
 
 def open_kernel() -> Any:
-    """Return the functions in ``kernel32.dll`` that `end_together` calls."""
+    """Return an object with the ``kernel32.dll`` functions that `end_together` calls."""
     import ctypes  # noqa: PLC0415 (of one system)
 
     loader: Any = ctypes
@@ -105,10 +108,12 @@ def open_kernel() -> Any:
 
 
 def end_together(process: int, kernel: Any) -> bool:
-    """Make a process, given its handle, end with this process for any reason. Return whether Windows agreed.
+    """Make a process end when this process ends for any reason. ``process`` is its handle.
 
-    This process never closes the job's handle. Windows closes the handle with this process, which ends the other
-    process.
+    Return whether that succeeded.
+
+    This process never closes the job's handle. Windows closes the handle when this process ends, and that ends the
+    other process.
     """
     import ctypes  # noqa: PLC0415
     import struct  # noqa: PLC0415

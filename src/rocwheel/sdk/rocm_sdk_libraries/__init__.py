@@ -1,1 +1,1 @@
-"""Marks the ROCm libraries as installed; ``rocm_sdk.find_libraries`` finds them."""
+"""Marks the ROCm libraries as installed, so that ``rocm_sdk.find_libraries`` finds them."""

@@ -31,7 +31,7 @@ SOURCE = Path(__file__).parent.parent
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:  # noqa: ARG001 (names are the standard's)
-    """Return the build requirements: nothing."""
+    """Return the build requirements, which are empty."""
     return []
 
 
@@ -39,7 +39,7 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
-    """Write the ``.dist-info`` folder of the wheel that `build_wheel` builds here, and return its name."""
+    """Write the ``.dist-info`` folder of the wheel that `build_wheel` would build, and return its name."""
     name, files = dist_info_files(_root(), _module_name(), _decide()[0])
     for path, data in files.items():
         target = Path(metadata_directory, path)
@@ -59,26 +59,25 @@ def build_wheel(
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
-    """Write the sdist again from its own contents, and return its name."""
+    """Write the sdist again from its own files, and return its name."""
     return write_sdist(_root(), SOURCE, Path(sdist_directory), _module_name())
 
 
 def _root() -> Path:
-    """Return the folder of PKG-INFO: the folder of the modules, or its parent."""
+    """Return the folder that contains PKG-INFO, which is the folder of the modules or its parent."""
     return SOURCE if (SOURCE / "PKG-INFO").exists() else SOURCE.parent
 
 
 def _module_name() -> str:
-    """Return the module that the wheel installs: ``rocm_sdk``, or another name from the recipe."""
+    """Return the module that the wheel installs, which is ``rocm_sdk`` or another name from the recipe."""
     return next(SOURCE.glob("*/_build_info.py")).parent.name
 
 
 def _decide() -> tuple[str, dict[str, str]]:
     """Return METADATA and the text to append to files of the module, including the new ``_selection.py``.
 
-    Exits with the reason if nothing suitable exists.
-
-    pip and uv show standard error. An exit writes only the text, and an exception would add a traceback.
+    Exits with the reason if nothing suitable exists. pip and uv show standard error, and an exit writes only this text.
+    An exception would add a traceback.
     """
     module = _module_name()
     pkg_info = (_root() / "PKG-INFO").read_text(encoding="utf-8")
@@ -106,7 +105,7 @@ def _decide() -> tuple[str, dict[str, str]]:
 
 
 def align_version(build_info: Path, pkg_info: str) -> None:
-    """Write the version of PKG-INFO into the literals and requirements of ``_build_info.py``.
+    """Write the version from PKG-INFO into the literals and requirements of ``_build_info.py``.
 
     Scripts that promote release candidates change only PKG-INFO.
     """
@@ -123,9 +122,9 @@ def align_version(build_info: Path, pkg_info: str) -> None:
 
 
 def take_facts(build_info: Any, platform: str, machine: str = "") -> str:
-    """Set the facts of a platform and machine in the module, and return lines that do the same in a copy of its text.
+    """Set the values for a platform and machine in the module, and return lines that set them in a copy of its text.
 
-    On another platform, the copy uses the facts of that platform, because installers also build wheels for other
+    On another platform, the copy uses the values for that platform, because installers also build wheels for other
     platforms here.
     """
     by_platform = getattr(build_info, "BY_PLATFORM", {})
@@ -138,7 +137,7 @@ def take_facts(build_info: Any, platform: str, machine: str = "") -> str:
 
 
 def import_facts(build_info: Any) -> str:
-    """Return lines that read the facts about a platform's libraries from its core package, if that package has them."""
+    """Return lines that import the values for a platform's libraries from its core package, if the package has them."""
     module = getattr(build_info, "PLATFORM_FACTS", "")
     if not module:
         return ""
@@ -148,7 +147,7 @@ def import_facts(build_info: Any) -> str:
 
 
 def _elsewhere(platform: str, shared: dict[str, Any], by_platform: dict[str, Any]) -> str:
-    """Return lines that use the facts of the current platform if it is not ``platform``."""
+    """Return lines that use the values for the current platform if that is not ``platform``."""
     lines = ["import sys", "", f"if sys.platform != {platform!r}:"]
     lines += [f"    {name} = {value!r}" for name, value in shared.items()]
     lines += ["    globals().update(BY_PLATFORM.get(sys.platform, {}))"]

@@ -1,4 +1,4 @@
-"""Writes the wheel for a machine and the sdist, with their core metadata."""
+"""Writes the wheel for a machine, and the sdist, with their core metadata."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def field_values(text: str, name: str) -> list[str]:
-    """Return the values of a field, in order."""
+    """Return all values of a field, in order."""
     prefix = f"{name}: "
     header = text.partition("\n\n")[0]
     return [line[len(prefix) :].strip() for line in header.split("\n") if line.startswith(prefix)]
 
 
 def file_stem(metadata: str) -> str:
-    """Return name and version for file names: lower case, with ``_`` for runs of ``-_.`` in the name."""
+    """Return the name and version for file names, in lowercase, with ``_`` instead of runs of ``-_.`` in the name."""
     name, version = (field_values(metadata, field)[0] for field in ("Name", "Version"))
     return f"{re.sub(r'[-_.]+', '_', name).lower()}-{version.replace('-', '_')}"
 
@@ -32,7 +32,7 @@ def file_stem(metadata: str) -> str:
 def metadata_text(pkg_info: str, requires: list[str], extras: dict[str, list[list[str]]]) -> str:
     """Return METADATA: the fields of PKG-INFO except ``Dynamic``, then requirements, then extras, then the body.
 
-    ``extras`` maps an extra to pairs of requirement and marker (empty for none).
+    ``extras`` maps an extra to pairs of a requirement and a marker, which is empty if there is no condition.
     """
     header, separator, body = pkg_info.replace("\r\n", "\n").partition("\n\n")
     lines = [line for line in header.removesuffix("\n").split("\n") if not line.startswith("Dynamic:")]
@@ -51,11 +51,11 @@ def _with_extra(marker: str, extra: str) -> str:
 WHEEL = "Wheel-Version: 1.0\nGenerator: rocwheel selector\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 ENTRY_POINTS = "[console_scripts]\nrocm-sdk = {module}._cli:main\n"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The time of every member, the earliest in a zip file. The same choice gives the same bytes."""
+"""The time of every member, which is the earliest possible time in a zip file. The same choice gives the same bytes."""
 
 
 def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict[str, bytes]]:
-    """Return the name of the ``.dist-info`` folder and its files (path -> bytes) except RECORD."""
+    """Return the name of the ``.dist-info`` folder and the content of its files, keyed by path, except RECORD."""
     folder = f"{file_stem(metadata)}.dist-info"
     files = {
         "METADATA": metadata.encode(),
@@ -68,9 +68,9 @@ def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict
 
 
 def write_wheel(source: Path, package: Path, destination: Path, metadata: str, added: dict[str, str]) -> str:
-    """Write the wheel of the folder ``package`` into the folder ``destination`` and return its name.
+    """Write the wheel of the folder ``package`` into the folder ``destination``, and return its name.
 
-    ``added`` is the text to append to files of the folder, by name.
+    ``added`` has the text to append to each file of the folder, keyed by name.
     """
     module = package.name
     files = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in _module_files(package)}
@@ -104,7 +104,7 @@ def _record(files: dict[str, bytes], own_path: str) -> bytes:
 
 
 def write_sdist(source: Path, modules: Path, destination: Path, module: str) -> str:
-    """Write ``{name}-{version}.tar.gz`` into the folder ``destination`` and return its name."""
+    """Write ``{name}-{version}.tar.gz`` into the folder ``destination``, and return its name."""
     pkg_info = (source / "PKG-INFO").read_text(encoding="utf-8")
     stem = file_stem(pkg_info)
     name = f"{stem}.tar.gz"

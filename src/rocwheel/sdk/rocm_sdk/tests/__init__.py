@@ -1,4 +1,4 @@
-"""Self tests of an installation: ``rocm-sdk test``. The tests pass without a GPU, and report skipped checks.
+"""Runs the self tests of an installation, ``rocm-sdk test``. The tests pass without a GPU, and report skipped checks.
 
 Each check prints one line: ``passed``, ``failed`` with the reasons below it, or ``left out`` with the reason.
 """
@@ -34,7 +34,7 @@ def run_tests() -> int:
         if _is_installed(logical):
             _load(logical).run(result)
         else:
-            _print(f"absent    {logical}: the package is not installed")  # the total doesn't count these checks
+            _print(f"absent    {logical}: the package is not installed")  # these checks don't count in the total
     result.print_sum()
     return 0 if result.wasSuccessful() else 1
 
@@ -75,12 +75,12 @@ class PlainResult(unittest.TestResult):
         self._faults, self._reasons = [], []
 
     def stopTest(self, test: unittest.TestCase) -> None:
-        """Print the line of the check, and the lines of its faults."""
+        """Print the line of the check, and the lines with its failures."""
         super().stopTest(test)
         outcome = "failed" if self._faults else "left out" if self._reasons else "passed"
         self.counts[outcome] += 1
         reasons = "; ".join(self._reasons)
-        # After a failure, the faults come first, because skipped parts aren't the reason.
+        # After a failure, print the failures first, because skipped parts aren't the reason.
         below = [*self._faults, *([f"left out: {reasons}"] if reasons else [])] if self._faults else []
         _print(f"{outcome:8}  {_title(test)}{f': {reasons}' if reasons and not below else ''}")
         for text in below:
@@ -92,18 +92,18 @@ class PlainResult(unittest.TestResult):
         self._faults.append(str(err[1]))
 
     def addError(self, test: unittest.TestCase, err: Error) -> None:
-        """Record an exception like a failure."""
+        """Record an exception in the same way as a failure."""
         super().addError(test, err)
         self._faults.append(str(err[1]) or type(err[1]).__name__)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Error | None) -> None:
-        """Record the reason for a failure of one of several libraries or programs."""
+        """Record the reason for the failure of one of several libraries or programs."""
         super().addSubTest(test, subtest, err)
         if err:
             self._faults.append(str(err[1]) or type(err[1]).__name__)
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        """Record why a check, or a part of it, was skipped."""
+        """Record the reason why a check, or a part of it, was skipped."""
         super().addSkip(test, reason)
         self._reasons.append(reason)
 
@@ -113,7 +113,7 @@ class PlainResult(unittest.TestResult):
 
 
 def _title(test: unittest.TestCase) -> str:
-    """Return the title of a check: ``core: public libraries load`` for ``CoreTest.test_public_libraries_load``."""
+    """Return a check's title, such as ``core: public libraries load`` for ``CoreTest.test_public_libraries_load``."""
     package = re.sub("(?<=.)Test$", "", type(test).__name__).lower()
     words = test.id().rpartition(".")[2].split("_")[1:]
     return f"{'all' if package == 'base' else package}: {' '.join(SPELLINGS.get(word, word) for word in words)}"

@@ -1,4 +1,4 @@
-"""Helpers of the self tests, which check that shared libraries load and that console scripts run."""
+"""Helpers for the self tests, which check that shared libraries load and that console scripts run."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ TIME_LIMIT = 60
 """The time limit for a program or for loading a library, in seconds."""
 
 LOADED = "\0"
-"""The child process writes this text after it loads a library. The loader has no such message."""
+"""The text that the child process writes after it loads a library. The loader has no such message."""
 
 PLUGIN_ENTRY = b"\0llvmGetPassPluginInfo\0"
-"""The entry point of plug-ins for LLVM's programs ("Writing an LLVM Pass")."""
+"""The entry point of plug-ins for LLVM programs ("Writing an LLVM Pass")."""
 
 NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
-"""ELF's ``e_machine`` by machine name. Libraries for GPUs have other values."""
+"""ELF's ``e_machine`` values, keyed by machine name. Libraries for GPUs have other values."""
 
 
 def check_public_libraries(test: unittest.TestCase, package: str) -> None:
@@ -62,14 +62,14 @@ def check_all_libraries(test: unittest.TestCase, package: str) -> None:
 
 
 def require_load(test: unittest.TestCase, path: Path) -> None:
-    """Fail a test unless a library loads by itself or into the program that uses it as a plug-in."""
+    """Fail a test unless a library loads, either by itself or into the program that uses it as a plug-in."""
     problem = check_load(path)
     if problem and not needs_its_program(path, problem):
         test.fail(problem if str(path) in problem else f"{path}: {problem}")
 
 
 def shared_libraries(root: Path) -> Iterator[Path]:
-    """Yield loadable shared libraries below a folder, except libraries that are known not to load by themselves."""
+    """Yield shared libraries below a folder, except libraries that are known not to load by themselves."""
     platform = this_platform()
     is_native = is_native_dll if platform.is_windows else _is_native_library
     for path in sorted(root.rglob(platform.libraries)):
@@ -91,7 +91,7 @@ def _is_native_library(path: Path) -> bool:
 def check_load(path: Path) -> str:
     """Load a library in a child process, so that it can't hang or crash this process. Return the error.
 
-    The child must confirm the load, because a library may also end its process, with any status.
+    The child must confirm the load, because a library may also end its process with any status.
     """
     if this_platform().is_windows:
         return check_dll(path, TIME_LIMIT)
@@ -106,7 +106,7 @@ def check_load(path: Path) -> str:
         except OSError as e:
             os.write(writing, str(e).encode())
         finally:
-            os._exit(0)  # skip the destructors of the loaded libraries
+            os._exit(0)  # exit without running the destructors of the loaded libraries
     os.close(writing)
     with open(reading, "rb") as pipe:  # noqa: PTH123 (it is a descriptor)
         text = pipe.read().decode(errors="replace")
@@ -144,9 +144,9 @@ def check_scripts(test: unittest.TestCase, package: str) -> None:
 
 
 def read_scripts(package: str) -> dict[str, Any]:
-    """Return facts about the console scripts of a package (``core``, ``profiler``), by name.
+    """Return information about the console scripts of a package (``core``, ``profiler``), keyed by name.
 
-    The function reads the file by its path, because an import could run code from the working directory. Raises
+    The function reads the file by its path, because an import could run code in the working directory. Raises
     `ImportError` if the file is missing.
     """
     name = f"{_build_info.PACKAGES[package]['module']}._build_info"
@@ -168,7 +168,7 @@ def find_script(package: str, name: str) -> Path | None:
     """
     entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
     name += this_platform().program_suffix
-    # With pip's --target, no scheme has the folder, and RECORD has a wrong folder. `rocm-sdk` is in the right one.
+    # With pip's --target, no scheme has the folder, and RECORD has a wrong folder. Use the folder of `rocm-sdk`.
     places = [folder / name for folder in (SITE / "bin", *_starting_folder())]
     recorded = [path for path in _recorded_files(package) if path.name == name]
     places = [*recorded, *places] if recorded else [*places, *(folder / name for folder in _scheme_folders())]
@@ -176,14 +176,14 @@ def find_script(package: str, name: str) -> Path | None:
 
 
 def _starting_folder() -> list[Path]:
-    """Return the folder of the running program, or nothing for ``python -c``, whose name is no path."""
+    """Return the folder of the running program, or an empty list for ``python -c``, whose name is not a path."""
     folder = os.path.dirname(sys.argv[0])  # noqa: PTH120 (the parent of a Path without folder is the working one)
     return [Path(folder)] if folder else []
 
 
 @lru_cache(maxsize=None)
 def _recorded_files(package: str) -> list[Path]:
-    """Return the files in RECORD outside site-packages."""
+    """Return the files outside site-packages that RECORD lists."""
     try:
         files = find_distribution(_build_info.PACKAGES[package]["dist"]).files or []
     except PackageNotFoundError:
@@ -193,7 +193,7 @@ def _recorded_files(package: str) -> list[Path]:
 
 
 def _scheme_folders() -> list[Path]:
-    """Return the script folders of Python's schemes, for packages without RECORD."""
+    """Return the script folders of Python's installation schemes, for packages without RECORD."""
     user = "nt_user" if this_platform().is_windows else "posix_user"
     schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", user)]
     return [Path(sys.executable).parent, *map(Path, schemes)]
@@ -209,7 +209,7 @@ def _contains(path: Path, text: bytes) -> bool:
 def run_script(script: Path, arguments: list[str]) -> str:
     """Run a console script in its own folder, and return the error.
 
-    In the working directory, an empty or relative entry of PATH or PYTHONPATH could lead to other files. An entry that
+    In the working directory, an empty or relative entry in PATH or PYTHONPATH could lead to other files. An entry that
     leads to these packages still works.
     """
     command = [os.path.abspath(script), *arguments]  # noqa: PTH100 (Path.resolve would follow links)
@@ -228,7 +228,7 @@ def run_script(script: Path, arguments: list[str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment variables. PYTHONPATH has the absolute path of the packages' folder."""
+    """Return the environment variables, with the absolute path of the packages' folder in PYTHONPATH."""
     listed = os.environ.get("PYTHONPATH")
     if listed is None:
         return dict(os.environ)

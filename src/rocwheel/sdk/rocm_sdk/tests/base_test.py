@@ -1,4 +1,4 @@
-"""Self tests of the whole set: versions, layout, GPUs."""
+"""Self tests of the whole set, such as versions, layout, and GPUs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class BaseTest(unittest.TestCase):
     """Tests several packages together."""
 
     def test_all_packages_have_the_version_of_rocm(self) -> None:
-        """Packages of different releases link to files that other releases lack."""
+        """Check the versions, because packages from different releases link to files that other releases don't have."""
         deviating = ", ".join(f"{dist} has version {text}" for dist, text in deviating_versions().items())
         if deviating:
             self.fail(f"{META} has version {_build_info.VERSION}, but {deviating}")
 
     def test_packages_are_side_by_side(self) -> None:
-        """Run paths lead from one package to another through the common folder."""
+        """Check the folders, because run paths lead from one package to another through the common folder."""
         roots = {name: find_root(name) for name in ("core", "libraries", "profiler")}
         places = {name: root.parent for name, root in roots.items() if root}
         if len(set(places.values())) > 1:
@@ -35,13 +35,13 @@ class BaseTest(unittest.TestCase):
             self.fail(f"the packages must be in one folder: {listed}")
 
     def test_metadata_names_the_command(self) -> None:
-        """Installers create ``rocm-sdk`` from the metadata. ``python -m rocm_sdk`` works without it."""
+        """Check the metadata from which installers create ``rocm-sdk``. ``python -m rocm_sdk`` works without it."""
         scripts = [entry.name for entry in find_distribution(META).entry_points if entry.group == "console_scripts"]
         if "rocm-sdk" not in scripts:
             self.fail(f"the metadata of {META} lacks the console script rocm-sdk")
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
-        """Pip caches earlier choices. A GPU without its packages fails at the first kernel."""
+        """Check the GPUs, because pip caches earlier choices. A GPU without its packages fails at the first kernel."""
         gpus, problems = survey_gpus(System())
         if not needs_device_code():
             self.skipTest("no package that needs device code is installed")
@@ -58,7 +58,7 @@ class BaseTest(unittest.TestCase):
             self.skipTest("; ".join(warnings))
 
     def test_choice_of_families_is_installed(self) -> None:
-        """Pip caches the choice for another value of the variable."""
+        """Check the choice, because pip may have cached the choice for another value of the variable."""
         if not System().variable(CHOICE_VARIABLE):
             self.skipTest(f"{CHOICE_VARIABLE} is not set")
         diagnoses = check_choice(System())

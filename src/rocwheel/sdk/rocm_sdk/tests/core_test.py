@@ -13,18 +13,18 @@ class CoreTest(unittest.TestCase):
     """Tests the runtime, its public libraries, and its programs."""
 
     def test_core_is_installed(self) -> None:
-        """All other packages need the core."""
+        """Check the core, because all other packages need it."""
         if find_root("core") is None:
             self.fail(f"the ROCm core is not installed. Install with: {installation_hint()}")
 
     def test_public_libraries_load(self) -> None:
-        """Each library is found by its short name and loads in its own process."""
+        """Check that each library is found by its short name and loads in its own process."""
         check_public_libraries(self, "core")
 
     def test_all_shared_libraries_load(self) -> None:
-        """The check includes libraries that others load later, such as plug-ins."""
+        """Check all libraries, including those that others load later, such as plug-ins."""
         check_all_libraries(self, "core")
 
     def test_console_scripts_run(self) -> None:
-        """Each script leads to a program. Programs that can print their version do so."""
+        """Check that each script leads to a program. Programs that can print their version must do so."""
         check_scripts(self, "core")

@@ -11,9 +11,9 @@ class LibrariesTest(unittest.TestCase):
     """Tests the mathematical libraries."""
 
     def test_public_libraries_load(self) -> None:
-        """Each library is found by its short name and loads in its own process."""
+        """Check that each library is found by its short name and loads in its own process."""
         check_public_libraries(self, "libraries")
 
     def test_all_shared_libraries_load(self) -> None:
-        """The check includes libraries that others load later, such as plug-ins."""
+        """Check all libraries, including those that others load later, such as plug-ins."""
         check_all_libraries(self, "libraries")

@@ -11,9 +11,9 @@ class ProfilerTest(unittest.TestCase):
     """Tests the profilers."""
 
     def test_all_shared_libraries_load(self) -> None:
-        """The check includes libraries that others load later, such as plug-ins."""
+        """Check all libraries, including those that others load later, such as plug-ins."""
         check_all_libraries(self, "profiler")
 
     def test_console_scripts_run(self) -> None:
-        """Each script leads to a program. Programs that can print their version do so."""
+        """Check that each script leads to a program. Programs that can print their version must do so."""
         check_scripts(self, "profiler")

@@ -1,4 +1,4 @@
-"""Helpers for test modules that were written for the reference packages. The self tests have other helpers."""
+"""Helpers for test modules that were written for the reference's packages. The self tests use other helpers."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ __all__ = [
 is_windows = this_platform().is_windows
 
 exe_suffix = this_platform().program_suffix
-"""The suffix of program names."""
+"""The suffix of program file names."""
 
 
 def get_python_cmd(extra_args: Sequence[str] | None = None) -> list[str]:
-    """Return the command that runs this Python, if possible without the current folder on ``sys.path``."""
+    """Return the command that runs this Python, if possible without the current directory on ``sys.path``."""
     safe = ["-P"] if sys.version_info >= (3, 11) else []
     return [sys.executable, *safe, *(extra_args or ())]
 
 
 def run_command(args: Sequence[str | Path], cwd: Path | None = None, capture: bool = False) -> bytes | None:
-    """Print a command, run it without input, and return its output if captured.
+    """Print a command, run it without input, and return its output if ``capture`` is true.
 
-    Raises `subprocess.CalledProcessError` for a status other than 0.
+    Raises `subprocess.CalledProcessError` for a nonzero status.
     """
     words = [str(word) for word in args]
     print(f"$ {shlex.join(words)}", flush=True)
@@ -61,14 +61,14 @@ def assert_is_physical_package(mod: ModuleType) -> None:
 
 
 def get_module_shared_libraries(mod: ModuleType) -> list[Path]:
-    """Return every file below a package with the name of a shared library."""
+    """Return every file below a package that has the name of a shared library."""
     root = Path(str(mod.__file__)).parent
     patterns = ("*.dll",) if is_windows else ("*.so", "*.so.*")
     return sorted({path for pattern in patterns for path in root.rglob(pattern)})
 
 
 def find_console_script(script_name: str) -> Path | None:
-    """Return the path of a console script of this Python or of the user, or `None`."""
+    """Return the path of a console script that belongs to this Python or to the user, or `None`."""
     folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "nt_user" if is_windows else "posix_user")]
     name = script_name if script_name.endswith(exe_suffix) else f"{script_name}{exe_suffix}"
     return next((path for folder in folders if (path := Path(folder, name)).exists()), None)
