@@ -323,19 +323,19 @@ TRIED = r"after [3-9] attempts in \d+\.\d s"
 LASTING = {
     "no permission": (
         Fault(403, "AccessDenied"),
-        "403|the store forbids it",
-        "Ask the owner|List its files individually",
+        "403|the store denies access",
+        "Ask the owner|Specify the files individually",
     ),
     "wrong password": (
         Fault(401),
         "401|requires other credentials",
-        "Give a user and password: https://USER:PASSWORD@HOST/",
+        "Add a user and password to the URL: https://USER:PASSWORD@HOST/",
     ),
     "out of order": (Fault(503, "ServiceUnavailable"), rf"status 503, {TRIED}", LATER),
     "always ends": (Fault(cut_at=10), rf"the transfer ended early.*, {TRIED}", LATER),
     "shorter than announced": (Fault(missing=100), rf"the transfer ended early.*, {TRIED}", LATER),
     "mute": (Fault(is_mute=True), rf"(timed out\)|the server does not respond in time), {TRIED}", LATER),
-    "circle": (Fault(302, location="?"), "has endless or broken redirects", "Give the URL that it should lead to"),
+    "circle": (Fault(302, location="?"), "has endless or broken redirects", "Specify the URL that it should lead to"),
 }
 LOCKING = {"no permission": "403 Forbidden", "wrong password": "401 Unauthorized", "out of order": "503 Service"}
 
@@ -402,9 +402,9 @@ def test_what_the_resolver_meets_is_said(run: Run, web: FaultProxy, here: Path, 
     assert again.status == 0, again.stderr
 
 
-KEYS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."
+KEYS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN."
 REFUSALS = {
-    "no permission": (Fault(403, "AccessDenied"), "the store forbids it", "Ask the owner for permission"),
+    "no permission": (Fault(403, "AccessDenied"), "the store denies access", "Ask the owner for permission"),
     "wrong secret": (Fault(403, "SignatureDoesNotMatch"), "rejects the secret key", KEYS),
     "clock": (
         Fault(403, "RequestTimeTooSkewed"),

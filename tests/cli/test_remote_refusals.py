@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("url", "found"),
     [
-        ("s3://bucket/../rocm", "has a path that no file of a store can have"),
+        ("s3://bucket/../rocm", "has a path that no file in a store can have"),
         ("s3://bucket/rocm?x=1", "has a query or fragment after its path"),
         ("s3://user:word@bucket/rocm", "contains a user; expected s3://BUCKET/PATH"),
         ("http://host:99999/d", "is not a URL (Port out of range 0-65535)"),
@@ -55,9 +55,12 @@ def test_a_url_that_is_none_is_refused(run: Run, folder: Path, command: str, url
     ("endpoint", "found"),
     [
         ("", "is set but empty"),
-        ("garbage", "holds a text, which is not a plain server URL"),
-        ("127.0.0.1:15055", "holds a text, which is not a plain server URL"),
-        ("http://127.0.0.1:9", "which is accessed without encryption; expected https://. Set AWS_ALLOW_HTTP=true"),
+        ("garbage", "contains a text, which is not a plain server URL"),
+        ("127.0.0.1:15055", "contains a text, which is not a plain server URL"),
+        (
+            "http://127.0.0.1:9",
+            "which is accessed without encryption; expected https://. To allow that, set AWS_ALLOW_HTTP=true",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", COMMANDS)

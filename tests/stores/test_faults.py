@@ -126,7 +126,7 @@ ANSWERS: list[tuple[Answer, type[StoreError], str]] = [
     (Answer(403, "SignatureDoesNotMatch"), CredentialsError, "rejects the secret key"),
     (Answer(400, "ExpiredToken"), CredentialsError, "has expired"),
     (Answer(403, "RequestTimeTooSkewed"), ClockError, "differs from the clock of this machine by more than 15 minutes"),
-    (Answer(403, "AccessDenied"), ForbiddenError, "the store forbids it"),
+    (Answer(403, "AccessDenied"), ForbiddenError, "the store denies access"),
     (Answer(404, "NoSuchBucket"), MissingStoreError, "the bucket does not exist"),
     (Answer(404, "NoSuchKey"), MissingFileError, "does not exist"),
 ]

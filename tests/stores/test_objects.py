@@ -72,7 +72,7 @@ def test_a_stream_begins_anywhere_even_without_ranges(address: str) -> None:
 
 
 def test_ranges_are_read_where_the_server_has_them(folder: Path, tmp_path: Path) -> None:
-    with served(folder) as address, pytest.raises(RangesIgnoredError, match="whl: the server sends whole files only"):
+    with served(folder) as address, pytest.raises(RangesIgnoredError, match="whl: the server sends only whole files"):
         open_store(address).read_range("z.whl", 1, 3)
 
 
@@ -167,17 +167,20 @@ def test_an_endpoint_is_the_url_of_a_server(environ: dict[str, str], endpoint: s
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("", "is set but empty; expected https://HOST or http://HOST:PORT. Unset it for Amazon's own service."),
-        ("127.0.0.1:15055", "holds a text, which is not a plain server URL; expected https://HOST"),
-        ("user:word@garbage", "holds a text, which is not a plain server URL"),
-        ("ftp://x", "holds ftp://x, which is not a plain server URL"),
-        ("https://", "which names no host"),
+        ("", "is set but empty; expected https://HOST or http://HOST:PORT. For Amazon's service, unset it."),
+        ("127.0.0.1:15055", "contains a text, which is not a plain server URL; expected https://HOST"),
+        ("user:word@garbage", "contains a text, which is not a plain server URL"),
+        ("ftp://x", "contains ftp://x, which is not a plain server URL"),
+        ("https://", "which has no host"),
         (" http://h", "which is not a plain server URL"),
         ("http://h ", "contains a blank or control character"),
-        ("http://h:99999", "holds http://h:99999, which is not a URL (Port out of range 0-65535)"),
-        ("https://user:word@h", "holds https://h, which is not a plain server URL"),
-        ("https://h/x?y=1", "holds https://h/x, which is not a plain server URL"),
-        ("http://h:1", "names http://h:1, which is accessed without encryption; expected https://. Set AWS_ALLOW_HTTP"),
+        ("http://h:99999", "contains http://h:99999, which is not a URL (Port out of range 0-65535)"),
+        ("https://user:word@h", "contains https://h, which is not a plain server URL"),
+        ("https://h/x?y=1", "contains https://h/x, which is not a plain server URL"),
+        (
+            "http://h:1",
+            "contains http://h:1, which is accessed without encryption; expected https://. To allow that, set ",
+        ),
     ],
 )
 def test_what_is_no_endpoint_is_refused(variable: str, url: str, message: str) -> None:
@@ -202,8 +205,8 @@ def test_what_is_not_known_is_said_without_passwords(*, reads: bool) -> None:
 @pytest.mark.parametrize(
     ("place", "remedy"),
     [
-        ("https://host/x", "Give a user and password: https://USER:PASSWORD@HOST/..."),
-        ("s3://bucket/x", "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."),
+        ("https://host/x", "Add a user and password to the URL: https://USER:PASSWORD@HOST/..."),
+        ("s3://bucket/x", "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN."),
     ],
 )
 def test_who_wants_credentials_says_which(place: str, remedy: str) -> None:

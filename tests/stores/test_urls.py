@@ -64,9 +64,9 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
     ("url", "message"),
     [
         ("gs://bucket/x", "has the scheme 'gs'; expected one of s3, http, https, file"),
-        ("s3:///x", "names no bucket; expected s3://BUCKET/PATH"),
-        ("https:///x", "names no host; expected https://HOST/PATH"),
-        ("file://other/x", "names the host 'other'; expected file:///PATH"),
+        ("s3:///x", "has no bucket; expected s3://BUCKET/PATH"),
+        ("https:///x", "has no host; expected https://HOST/PATH"),
+        ("file://other/x", "contains the host 'other'; expected file:///PATH"),
         (
             "file://",
             "file://: is empty after file://; expected file:///PATH, without ? and #. Check for an unset variable.",
@@ -74,7 +74,7 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("file://localhost", "is empty after file://"),
         (
             "file:///tmp/c#/store",
-            "expected file:///PATH, without ? and #. In names of files and folders, write %3F for ? and %23 for #.",
+            "expected file:///PATH, without ? and #. In the names of files and folders, write %3F for ? and %23 for #.",
         ),
         ("file:///tmp/c?/store", "file:///tmp/c: has a query or fragment after its path"),
         ("file:///tmp/c#", "file:///tmp/c: has a query or fragment after its path"),
@@ -85,10 +85,10 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("s3://bucket/a\nb", "contains a blank or control character"),
         (
             "s3://bucket/../x",
-            "has a path that no file of a store can have; expected a path without '.', '..', and empty",
+            "has a path that no file in a store can have; expected a path without '.', '..', and empty",
         ),
-        ("s3://bucket/a/./x", "has a path that no file of a store can have"),
-        ("s3://bucket/a//x", "has a path that no file of a store can have"),
+        ("s3://bucket/a/./x", "has a path that no file in a store can have"),
+        ("s3://bucket/a//x", "has a path that no file in a store can have"),
         ("s3://bucket/x?y=1", "has a query or fragment after its path; expected s3://BUCKET/PATH, without ? and #"),
         ("s3://bucket/x#y", "has a query or fragment after its path"),
         ("s3://user:word@bucket/x", "s3://bucket/x: contains a user; expected s3://BUCKET/PATH. Set AWS_ACCESS_KEY_ID"),
@@ -134,7 +134,7 @@ def test_secrets_of_a_url_in_a_text_are_not_shown_whatever_stands_before(before:
 
 def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:
     assert split_file_url("https://host/a/b%2B1.whl?s=1#x") == ("https://host/a/?s=1", "b+1.whl")
-    with pytest.raises(InputError, match="names no file"):
+    with pytest.raises(InputError, match="has no file name"):
         split_file_url("https://host/a/")
 
 

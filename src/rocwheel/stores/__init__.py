@@ -1,1 +1,1 @@
-"""Storage for files by name: folders, S3 buckets, and web servers with a common interface."""
+"""Stores files by name in folders and S3 buckets and reads them from web servers, through a common interface."""

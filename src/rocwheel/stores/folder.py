@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import FileStamp
 
 _SILENCE = 1.0
-"""The time in seconds that a writer waits for another one before it reports the wait."""
+"""The time that a writer waits for another writer before it reports the wait, in seconds."""
 
 _PIECE = 1 << 20
 
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class FolderStore:
-    """A folder, which may not exist before the first write. See `rocwheel.stores.store.Store`."""
+    """A folder, which may not exist before the first write. Implements `rocwheel.stores.store.Store`."""
 
     def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
@@ -56,7 +56,7 @@ class FolderStore:
 
     @property
     def is_folder(self) -> bool:
-        """``True``: this store is a folder on this machine."""
+        """Always ``True``, because this store is a folder on this machine."""
         return True
 
     def place(self, name: str) -> str:
@@ -64,7 +64,7 @@ class FolderStore:
         return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files in the folder ``prefix`` and below, without unfinished ones.
+        """Yield the files in and below the folder ``prefix``, except unfinished files.
 
         Raises `MissingStoreError` if the folder doesn't exist.
         """
@@ -78,7 +78,7 @@ class FolderStore:
             if scratch := tuple(filter(is_scratch, names)):
                 self._scratch[Path(root)] = scratch
         for path in sorted(found, key=lambda path: path.relative_to(self.folder).as_posix()):
-            with suppress(FileNotFoundError):  # gone meanwhile, or a broken symlink
+            with suppress(FileNotFoundError):  # the file is gone by now, or is a broken symlink
                 yield _stored(path.relative_to(self.folder).as_posix(), path.stat())
 
     def tidy(self) -> None:
@@ -88,7 +88,7 @@ class FolderStore:
         self._scratch.clear()
 
     def head(self, name: str) -> StoredFile:
-        """Return the file system's data about a file."""
+        """Return the file system's information about a file."""
         with self._reporting(name):
             path = self._path(name)
             if path.is_dir():
@@ -106,7 +106,7 @@ class FolderStore:
         return self.load(name).data
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` to ``stop``."""
+        """Return the bytes from ``start`` up to, but not including, ``stop``."""
         with self._reporting(name), open_regular(self._path(name)) as file:
             file.seek(start)
             return file.read(max(stop - start, 0))
@@ -133,7 +133,7 @@ class FolderStore:
         """Copy a file into the folder. ``sha256`` is ignored because a folder can't store it."""
         del sha256
         target = self._path(name)
-        if create and os.path.lexists(target):  # before anything is copied
+        if create and os.path.lexists(target):  # check before anything is copied
             raise taken(self.place(name))
         with self._new_file(name) as file:
             _copy(source, stamp, file, advance)
@@ -141,7 +141,7 @@ class FolderStore:
                 self._commit(name, file, create=create)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a small file if it still has that tag, and return the new tag."""
+        """Replace a small file if it still has the tag ``e_tag``, and return the new tag."""
         target = self._path(name)
         with self._new_file(name) as file:
             file.write(data)
@@ -160,7 +160,7 @@ class FolderStore:
             self._path(name).unlink()
 
     def _tag_at(self, name: str) -> str | None:
-        """Return the tag of a file, or `None` if it doesn't exist."""
+        """Return the tag of a file, or `None` if the file doesn't exist."""
         with self._reporting(name), suppress(FileNotFoundError, NotADirectoryError):
             return _tag(self._path(name).stat())
         return None
@@ -177,17 +177,17 @@ class FolderStore:
             file.discard()
 
     def _locked(self, target: Path) -> AbstractContextManager[None]:
-        """Lock the folder in which a file gets its name. Stores at parent folders share the lock."""
+        """Lock the folder in which a file gets its name. Stores in parent folders share the lock."""
         return locked_folder(target.parent, silence=_SILENCE, on_no_lock=self._warn)
 
     def _warn(self, error: OSError) -> None:
-        if not self._is_warned:  # some network file systems have no locks
-            text = "%s: can't be locked (%s); don't publish there from two runs at the same time"
+        if not self._is_warned:  # some network file systems don't support locks
+            text = "%s: can't be locked (%s); make sure that only one run publishes there at a time"
             logger.warning(text, self.url, error.strerror)
         self._is_warned = True
 
     def _commit(self, name: str, file: AtomicFile, *, create: bool) -> None:
-        """Give a file its name. The file system itself rejects a duplicate name, even without locks."""
+        """Give a file its name. Even without locks, the file system itself rejects a duplicate name."""
         if not create:
             file.commit()
         elif not file.commit_new():
@@ -214,7 +214,7 @@ def _copy(source: bytes | Path, stamp: FileStamp | None, file: AtomicFile, advan
             while piece := reader.read(_PIECE):
                 file.write(piece)
                 advance(len(piece))
-    except OSError as e:  # errors of the reader: the file has its own errors
+    except OSError as e:  # the source raises these errors; writing the file raises its own
         raise read_error(source, e) from e
 
 
@@ -224,7 +224,7 @@ def _stored(name: str, status: os.stat_result) -> StoredFile:
 
 
 def _tag(status: os.stat_result) -> str:
-    """Return a value that changes when a file is modified, or replaced, which changes the inode."""
+    """Return a value that changes when a file is modified, or when it is replaced, because then the inode changes."""
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 

@@ -1,4 +1,7 @@
-"""Stores that obstore supports: S3 buckets, folders of web servers, and memory. Only this module imports obstore."""
+"""Accesses the stores that obstore supports: S3 buckets, folders of web servers, and memory.
+
+Only this module imports obstore.
+"""
 
 from __future__ import annotations
 
@@ -63,21 +66,21 @@ if TYPE_CHECKING:
     from rocwheel.core.reading import FileStamp
 
 CLIENT: Final[dict[str, Any]] = {"timeout": timedelta(minutes=15), "connect_timeout": timedelta(seconds=10)}
-"""The time limit for one request includes its whole body, however large."""
+"""The client options. The time limit for a request includes its whole body, which can be large."""
 
 
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 """The error code in the body of an S3 response."""
 _STATUS = re.compile(r"\b(?:status|error)[: ]+(?:code: )?([45]\d\d)\b", re.IGNORECASE)
 
-_CREDENTIALS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."
+_CREDENTIALS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN."
 _CLOCK = "Correct the clock of this machine."
 _PERMISSION = "Ask the owner for permission, or use other credentials."
 _LATER = "Try again later."
 _WHERE = "Correct the URL, or AWS_ENDPOINT_URL."
 _RETRIED = re.compile(r" in ([\d.]+)(m?s|µs|ns), after (\d+) retries,")
 _UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
-_END = "Give the URL that it should lead to, or contact the server's operator."
+_END = "Specify the URL that it should lead to, or contact the server's operator."
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
 """The kind of error, the message, and the remedy."""
@@ -89,20 +92,24 @@ _CODES: dict[str, _Meaning] = {
     "ExpiredToken": (CredentialsError, "rejects the session token, which has expired", "Get a new token."),
     "RequestTimeTooSkewed": (ClockError, "differs from the clock of this machine by more than 15 minutes", _CLOCK),
     "RequestExpired": (ClockError, "considers the request expired", _CLOCK),
-    "NoSuchBucket": (MissingStoreError, "the bucket does not exist", "Correct its name, or create it."),
+    "NoSuchBucket": (
+        MissingStoreError,
+        "the bucket does not exist",
+        "Correct the name of the bucket, or create the bucket.",
+    ),
     "NoSuchKey": (MissingFileError, "does not exist", "Correct the name."),
-    "AccessDenied": (ForbiddenError, "the store forbids it", _PERMISSION),
+    "AccessDenied": (ForbiddenError, "the store denies access", _PERMISSION),
     "SlowDown": (BusyError, "the store is overloaded", _LATER),
     "ServiceUnavailable": (BusyError, "the store is unavailable", _LATER),
 }
-"""The error codes of S3, with their meanings."""
+"""The meanings of S3 error codes."""
 
 _KINDS: dict[str, _Meaning] = {
     "NotFoundError": (MissingFileError, "does not exist", "Correct the name."),
-    "PermissionDeniedError": (ForbiddenError, "the store forbids it", _PERMISSION),
+    "PermissionDeniedError": (ForbiddenError, "the store denies access", _PERMISSION),
     "UnauthenticatedError": (CredentialsError, "the store requires other credentials", _CREDENTIALS),
 }
-"""The exceptions of obstore by name, with their meanings for responses without a code."""
+"""The meanings of obstore's exceptions, keyed by name, for responses without an error code."""
 
 _STATUSES = {
     "401": "UnauthenticatedError",
@@ -111,27 +118,31 @@ _STATUSES = {
     "407": "UnauthenticatedError",
     "410": "NotFoundError",
 }
-"""The exceptions that obstore raises for a status without examining the response."""
+"""The exceptions that obstore raises for statuses whose response it doesn't examine."""
 
 _PUBLIC = f"{_CREDENTIALS[:-1]}, or set AWS_SKIP_SIGNATURE=true for a public bucket."
 _TEXTS: dict[str, _Meaning] = {
     "169.254.": (CredentialsError, "no credentials were found", _PUBLIC),
-    "Range request not supported": (RangesIgnoredError, "the server sends whole files only", ""),
+    "Range request not supported": (RangesIgnoredError, "the server sends only whole files", ""),
     "dns error": (MissingStoreError, "the host does not exist", _WHERE),
     "Connection refused": (MissingStoreError, "the server does not respond", _WHERE),
     "URL scheme is not allowed": (ForbiddenError, "is accessed without encryption", "Set AWS_ALLOW_HTTP=true."),
     "error following redirect": (StoreError, "has endless or broken redirects", _END),
     "kind: Timeout": (BrokenTransferError, "the server does not respond in time", _LATER),
-    "redirect without LOCATION": (MissingStoreError, "is in another region", "Set AWS_REGION to the bucket's."),
+    "redirect without LOCATION": (
+        MissingStoreError,
+        "is in another region",
+        "Set AWS_REGION to the region of the bucket.",
+    ),
 }
-"""Parts of error texts, with their meanings."""
+"""The meanings of error texts, keyed by a part of the text."""
 
 
 def translated(place: str, error: Exception, *, reads: bool = False, has_user: bool = False) -> StoreError:
-    """Return an exception of obstore as a store error about ``place``.
+    """Return a store error about ``place`` for an exception of obstore.
 
-    With ``reads``, an unknown error counts as a transfer that ended early. With ``has_user``, a web server was given a
-    user and password.
+    With ``reads``, an unknown error means that a transfer ended early. With ``has_user``, a user and password were sent
+    to a web server.
     """
     text = str(error)
     kind, found, remedy = _meaning(error, text, reads=reads)
@@ -157,7 +168,7 @@ def _meaning(error: Exception, text: str, *, reads: bool) -> _Meaning:
     said = shortened(" ".join(said.split()))
     if reads:
         return BrokenTransferError, f"the transfer ended early ({said})", _LATER
-    return StoreError, f"the store responds: {said}", ""
+    return StoreError, f"the store reports: {said}", ""
 
 
 def _of_status(status: str) -> _Meaning | None:
@@ -170,7 +181,7 @@ _PIECE = 8 << 20
 
 
 class Transfer:
-    """The progress of a file transfer. Bytes of another file never follow those of the first one.
+    """The progress of a file transfer. Bytes from different files are never mixed.
 
     ``get`` requests the file with obstore's ``options``. ``e_tag`` is the previous tag of the file, if known.
     """
@@ -184,13 +195,13 @@ class Transfer:
         self._first: tuple[object, int] | None = None
 
     def take_whole(self) -> None:
-        """From now on, request the whole file and discard the bytes that were received already."""
+        """From now on, request the whole file and discard the bytes that were already received."""
         self._is_whole = True
 
     def attempt(self) -> Iterator[bytes]:
-        """Yield the bytes of one request.
+        """Yield the bytes of a single request.
 
-        Raises `OutdatedError` if the store has another file by now, `BrokenTransferError` if the file ends early, and
+        Raises `OutdatedError` if the store now has a different file, `BrokenTransferError` if the file ends early, and
         the exceptions of obstore.
         """
         answer = self._get(options=self._options())
@@ -204,7 +215,7 @@ class Transfer:
                 self.position += len(rest)
         size = answer.meta["size"]
         if self.position < size:
-            found = f"ends at byte {self.position} of {size}"
+            found = f"ended at byte {self.position} of {size}"
             raise BrokenTransferError(self._place, found, remedy="Try again later.")
 
     def _options(self) -> dict[str, Any]:
@@ -216,7 +227,7 @@ class Transfer:
         return {"range": {"offset": self.position}} | ({"if_match": e_tag} if is_strong else {})
 
     def _require_same(self, meta: Any) -> None:
-        """Compare a response's tag, or else its date, and its size with the previous values."""
+        """Compare a response's size, and its tag or otherwise its date, with the previous values."""
         found = (meta["e_tag"] or meta["last_modified"], meta["size"])
         self._first = self._first or found
         if found != self._first or not is_same_tag(self._e_tag, meta["e_tag"]):
@@ -224,22 +235,25 @@ class Transfer:
 
 
 _LARGEST = 5 << 30
-"""The maximum size in bytes that one S3 request can copy. Only a copy in one request can avoid replacing a file."""
+"""The maximum size in bytes that one S3 request can copy. Several requests might replace an existing file."""
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """The record about a file, valid while the file has that tag."""
+    """The record about a file, which is valid while the file has this tag."""
 
     e_tag: str
     sha256: str
 
 
 def require_possible(place: str, size: int) -> None:
-    """Raise `StoreError` for a file that is too large to get its name, before sending any of it."""
+    """Raise `StoreError` for a file that is too large to be renamed safely, before any of it is sent."""
     if size > _LARGEST:
         found = f"can't be stored with {size} bytes without the risk of replacing another file"
         raise StoreError(
-            place, found, expected="at most 5 GiB", remedy="Split it into several files, for example by family."
+            place,
+            found,
+            expected="at most 5 GiB",
+            remedy="Split the file into several files, for example one for each family.",
         )
 
 
@@ -251,10 +265,10 @@ def put_large(
     stamp: FileStamp | None = None,
     advance: Callable[[int], object] = SILENT.advance,
 ) -> None:
-    """Store a new file. Raises the exceptions of obstore, and `ChangedFileError` like `open_unchanged`.
+    """Store a new file. Raises the exceptions of obstore, and `ChangedFileError` as `open_unchanged` does.
 
-    Each run has its own part file. Leftovers of killed runs with the same bytes are removed after the file has its
-    name.
+    Each run has its own part file. After the file has its final name, leftovers of killed runs with the same bytes are
+    removed.
     """
     part = f"{UPLOADS}/{sha256}.{uuid.uuid4().hex}" if sha256 else f"{UPLOADS}/{uuid.uuid4().hex}"
     with _begun(inner, part):
@@ -267,7 +281,7 @@ def put_large(
 
 
 class _Counted:
-    """A file that reports how much of it is read."""
+    """A file that reports the number of bytes that were read from it."""
 
     def __init__(self, file: IO[bytes], advance: Callable[[int], object]) -> None:
         self._file, self._advance = file, advance
@@ -284,7 +298,7 @@ class _Counted:
 
 @contextmanager
 def _begun(inner: Any, part: str) -> Iterator[None]:
-    """Record that a part is active, because the parts of an unfinished upload are in no listing."""
+    """Record that a part is active, because listings don't contain the parts of an unfinished upload."""
     note = f"{part}.begun"
     try:
         obstore.put(inner, note, b"", mode="overwrite")
@@ -296,7 +310,7 @@ def _begun(inner: Any, part: str) -> Iterator[None]:
 
 
 def _remove_leftovers(inner: Any, sha256: str) -> None:
-    """Remove the parts of other runs. Active runs find the finished file."""
+    """Remove the parts of other runs. Runs that are still active find the finished file."""
     with suppress(BaseError, FileNotFoundError):
         found = [str(meta["path"]) for page in obstore.list(inner, UPLOADS) for meta in page]
         for name in found:
@@ -312,7 +326,7 @@ def note_hash(inner: Any, path: str, sha256: str) -> None:
 
 
 def noted_hash(inner: Any, path: str, e_tag: str | None) -> str:
-    """Return the recorded hash of a file with this tag, or an empty string if no hash of the same bytes is recorded."""
+    """Return the recorded hash of a file with this tag, or an empty string if there is no record for the same bytes."""
     with suppress(BaseError, FileNotFoundError, msgspec.DecodeError):
         note = decode_json(bytes(obstore.get(inner, _note_name(path)).bytes()), _Note)
         return note.sha256 if note.e_tag == e_tag else ""
@@ -320,13 +334,13 @@ def noted_hash(inner: Any, path: str, e_tag: str | None) -> str:
 
 
 def forget_hash(inner: Any, path: str) -> None:
-    """Remove the record of a file, if it exists."""
+    """Remove the record about a file, if there is one."""
     with suppress(BaseError, FileNotFoundError):
         obstore.delete(inner, _note_name(path))
 
 
 def is_note(name: str) -> bool:
-    """Return whether a file is such a record."""
+    """Return whether a file is a record with a hash."""
     return posixpath.basename(posixpath.dirname(name)) == HASHES
 
 
@@ -335,13 +349,13 @@ def _note_name(path: str) -> str:
 
 
 _AT_ONCE = 32 << 20
-"""The maximum size in bytes of a file that is sent in one request. Only one request can avoid replacing a file."""
+"""The maximum size in bytes of a file that is sent in one request. Several requests might replace an existing file."""
 _SHA256 = "sha256"
 """The name of the object metadata that contains the hash."""
 
 
 class ObjectStore:
-    """The files in an obstore store. See `rocwheel.stores.store.Store`."""
+    """The files in an obstore store. Implements `rocwheel.stores.store.Store`."""
 
     def __init__(self, inner: Any, url: str, *, has_own_metadata: bool = True, has_user: bool = False) -> None:
         self.url = url.rstrip("/")
@@ -351,7 +365,7 @@ class ObjectStore:
 
     @property
     def is_folder(self) -> bool:
-        """``False``: this store is not a folder on this machine."""
+        """Always ``False``, because this store is not a folder on this machine."""
         return False
 
     def place(self, name: str) -> str:
@@ -359,7 +373,7 @@ class ObjectStore:
         return shown_url_below(self.url, name)
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files in the folder ``prefix`` and below, sorted by name."""
+        """Yield the files in and below the folder ``prefix``, sorted by name."""
         with self._translating(prefix):
             found = [meta for page in obstore.list(self._inner, prefix or None, chunk_size=1000) for meta in page]
         for meta in sorted(found, key=lambda meta: str(meta["path"])):
@@ -367,7 +381,7 @@ class ObjectStore:
                 yield _stored(meta)
 
     def head(self, name: str) -> StoredFile:
-        """Return the store's data about a file, with its recorded hash."""
+        """Return the store's information about a file, including its recorded hash."""
         path = self._checked(name)
         try:
             with self._translating(name):
@@ -379,14 +393,14 @@ class ObjectStore:
             raise
 
     def _noted(self, path: str, answer: Any) -> str:
-        """Return the recorded hash of a file, from its metadata or from the record next to a large file."""
+        """Return the recorded hash of a file from its metadata, or from the record next to a large file."""
         noted = str(dict(answer.attributes).get(_SHA256, ""))
         if noted or not self._has_own_metadata or answer.meta["size"] <= _AT_ONCE:
             return noted
         return noted_hash(self._inner, path, answer.meta["e_tag"])
 
     def _ask_why(self, name: str, path: str) -> None:
-        """Raise the reason why the store has no data about a file. Responses to HEAD can't contain reasons."""
+        """Raise the reason why the store has no information about a file. Responses to HEAD can't contain reasons."""
         with suppress(RangesIgnoredError), self._translating(name):
             obstore.get_range(self._inner, path, start=0, end=1)
 
@@ -407,7 +421,7 @@ class ObjectStore:
         return self.load(name).data
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` to ``stop``."""
+        """Return the bytes from ``start`` up to, but not including, ``stop``."""
         if stop <= start:
             return b""
         path = self._checked(name)
@@ -419,7 +433,7 @@ class ObjectStore:
         return retry(read)
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes if the file is the same."""
+        """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes if the file has not changed."""
         get = partial(obstore.get, self._inner, self._checked(name))
         transfer, policy = Transfer(get, self.place(name), start, e_tag), RetryPolicy()
         while True:
@@ -444,14 +458,14 @@ class ObjectStore:
         stamp: FileStamp | None = None,
         advance: Callable[[int], object] = SILENT.advance,
     ) -> None:
-        """Store a file. A large file is sent in parts, under another name until it is complete."""
+        """Store a file. A large file is sent in parts, with a temporary name until it is complete."""
         path = self._checked(name)
         if isinstance(source, Path) and create and source.stat().st_size > _AT_ONCE:
             self._put_large(path, source, sha256, stamp, advance)
             return
         if isinstance(source, Path) and source.stat().st_size <= _AT_ONCE:
             with self._translating(name), open_unchanged(source, stamp) as file:
-                source = file.read()  # as a whole: nothing is sent if the file changes during the read
+                source = file.read()  # read the file completely, so that nothing is sent if it changes in the meantime
         attributes = self._attributes(name, sha256)
         mode: Any = "create" if create else "overwrite"
         with self._translating(name):
@@ -470,14 +484,14 @@ class ObjectStore:
             with self._translating(path):
                 put_large(self._inner, path, source, sha256, stamp, advance)
         except MissingFileError as e:
-            # A publisher of the same bytes has just finished, and removed this run's part.
+            # A publisher of the same bytes has just finished and has removed this run's part.
             raise taken(self.place(path)) from e
         if sha256 and self._has_own_metadata:
-            with suppress(BaseError):  # the file exists; without a record, it is read when its hash is needed
+            with suppress(BaseError):  # the file is complete; without a record, it is read when its hash is needed
                 note_hash(self._inner, path, sha256)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a small file if it still has that tag, and return the new tag."""
+        """Replace a small file if it still has the tag ``e_tag``, and return the new tag."""
         mode: Any = "create" if e_tag is None else {"e_tag": e_tag}
         attributes = self._attributes(name)
         try:
@@ -520,12 +534,12 @@ def _stored(meta: Any, sha256: str = "", name: str = "") -> StoredFile:
 
 
 _VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""The first one that is set counts. obstore also reads the last one."""
+"""Variables with the URL of the service. The first variable that is set is used. obstore also reads the last one."""
 _EXPECTED = "https://HOST or http://HOST:PORT"
 
 
 def read_endpoint(environ: Mapping[str, str]) -> str:
-    """Return the URL of the service, or an empty string for Amazon's if no variable names one.
+    """Return the URL of the service, or an empty string for Amazon's service if no variable is set.
 
     Raises `InputError` for an invalid server URL, which makes obstore panic, and for a URL without encryption unless
     that is allowed.
@@ -535,11 +549,11 @@ def read_endpoint(environ: Mapping[str, str]) -> str:
         return ""
     url = environ[variable]
     if not url:
-        raise InputError(variable, "is set but empty", expected=_EXPECTED, remedy="Unset it for Amazon's own service.")
+        raise InputError(variable, "is set but empty", expected=_EXPECTED, remedy="For Amazon's service, unset it.")
     _check(variable, url)
     if url.lower().startswith("http:") and not is_http_allowed(environ):
-        found = f"names {shown_url(url)}, which is accessed without encryption"
-        raise InputError(variable, found, expected="https://", remedy="Set AWS_ALLOW_HTTP=true to allow that.")
+        found = f"contains {shown_url(url)}, which is accessed without encryption"
+        raise InputError(variable, found, expected="https://", remedy="To allow that, set AWS_ALLOW_HTTP=true.")
     return url
 
 
@@ -552,14 +566,14 @@ def _check(variable: str, url: str) -> None:
     try:
         is_usable = is_web_url(url) and bool(parse_url(url)[0]) and not {"@", "?", "#"} & {*url}
     except InputError as e:
-        raise InputError(variable, f"holds {e.source}, which {e.found}", expected=_EXPECTED) from e
+        raise InputError(variable, f"contains {e.source}, which {e.found}", expected=_EXPECTED) from e
     if not is_usable:
         shown = shown_url(url) if "://" in url else "a text"
-        raise InputError(variable, f"holds {shown}, which is not a plain server URL", expected=_EXPECTED)
+        raise InputError(variable, f"contains {shown}, which is not a plain server URL", expected=_EXPECTED)
 
 
 def open_bucket(url: str) -> ObjectStore:
-    """Return the bucket, or its part below a prefix, at ``s3://BUCKET/PREFIX``. Sends no request."""
+    """Return the bucket, or its part below a prefix, at ``s3://BUCKET/PREFIX``. No request is sent."""
     _, bucket, prefix = parse_url(url)
     settings: Any = {"copy_if_not_exists": "multipart"}
     client: Any = dict(CLIENT)
@@ -574,36 +588,36 @@ def open_bucket(url: str) -> ObjectStore:
 
 
 def open_web_server(url: str) -> WebStore:
-    """Return the folder of a web server at a URL. Sends no request."""
+    """Return the folder of a web server at a URL. No request is sent."""
     return WebStore(url)
 
 
 class WebStore(ObjectStore):
-    """A folder of a web server. See `rocwheel.stores.store.Store`."""
+    """A folder of a web server. Implements `rocwheel.stores.store.Store`."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
-        # Otherwise, redirects from https to http would be followed.
+        # With http allowed, redirects from https to http would be followed.
         client: Any = {**CLIENT, "allow_http": parts.scheme == "http"}
         address, user = split_user(self._base)
-        if user:  # obstore ignores it in the URL, and doesn't send the header to another host
+        if user:  # obstore ignores the user in the URL, and doesn't send the header to other hosts
             client["default_headers"] = {"Authorization": user}
         inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
         super().__init__(inner, shown_url(url), has_own_metadata=False, has_user=bool(user))
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files that the server's pages for the folder and its subfolders link to."""
+        """Yield the files that are linked on the server's pages for the folder and its subfolders."""
         top = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         yield from list_pages(self._base, top)
 
     def load(self, name: str) -> LoadedFile:
-        """Return the bytes of a small file, even if the server doesn't announce its size."""
+        """Return the bytes of a small file, even if the server doesn't send its size."""
         page = read_web_page(url_below(self._base, checked_name(self.url, name)))
         return LoadedFile(page.data, page.e_tag)
 
     def _ask_why(self, name: str, path: str) -> None:
-        """Raise the meaning of the server's response, such as a redirect's target. obstore doesn't report it."""
+        """Raise an error with the meaning of the server's response, because obstore doesn't report redirects."""
         del path
         with open_answer(url_below(self._base, name), {"Range": "bytes=0-0"}):
             pass
@@ -618,19 +632,19 @@ class WebStore(ObjectStore):
         stamp: FileStamp | None = None,
         advance: Callable[[int], object] = SILENT.advance,
     ) -> None:
-        """Raise `ForbiddenError`: web servers are read-only."""
+        """Raise `ForbiddenError`, because web servers are read-only."""
         del source, create, sha256, stamp, advance
         self._refuse(name)
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> NoReturn:
-        """Raise `ForbiddenError`: web servers are read-only."""
+        """Raise `ForbiddenError`, because web servers are read-only."""
         del data, e_tag
         self._refuse(name)
 
     def delete(self, name: str) -> None:
-        """Raise `ForbiddenError`: web servers are read-only."""
+        """Raise `ForbiddenError`, because web servers are read-only."""
         self._refuse(name)
 
     def _refuse(self, name: str) -> NoReturn:
         remedy = "Use an s3:// or file:// URL for the output."
-        raise ForbiddenError(self.place(name), "can't be written: web servers are read-only", remedy=remedy)
+        raise ForbiddenError(self.place(name), "can't be written to: web servers are read-only", remedy=remedy)

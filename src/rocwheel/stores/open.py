@@ -1,4 +1,4 @@
-"""Opens the store at a URL or path, and reads ranges of a file on a store."""
+"""Opens the store at a URL or path, and reads ranges of a file in a store."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _EXTRA = 'pip install "rocwheel[stores]"'
 
 
 def open_store(place: str | Path) -> Store:
-    """Return the store at ``s3://BUCKET/PREFIX``, ``http(s)://HOST/PATH``, ``file:///PATH`` or a plain path.
+    """Return the store at ``s3://BUCKET/PREFIX``, ``http(s)://HOST/PATH``, ``file:///PATH``, or a plain path.
 
-    Sends no request. Credentials, region, and endpoint of S3 come from the usual variables (``AWS_ACCESS_KEY_ID``,
+    No request is sent. Credentials, region, and endpoint of S3 come from the usual variables (``AWS_ACCESS_KEY_ID``,
     ``AWS_SECRET_ACCESS_KEY``, ``AWS_SESSION_TOKEN``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, ``AWS_ALLOW_HTTP``,
     ``AWS_SKIP_SIGNATURE``). Raises `InputError` for an invalid store URL, and `MissingExtraError` if the library for S3
     and web servers is not installed.
@@ -46,29 +46,32 @@ def open_store(place: str | Path) -> Store:
 
 
 def open_file(url: str) -> tuple[Store, str]:
-    """Return the store that holds the file at a URL, and its name there. Raises the errors of `open_store`."""
+    """Return the store that contains the file at a URL, and the file's name in that store.
+
+    Raises the errors of `open_store`.
+    """
     folder, name = split_file_url(url)
     return open_store(folder), name
 
 
 _BLOCK = 16 << 10
-"""The minimum number of bytes to request: fewer bytes take no less time."""
+"""The minimum number of bytes to request. Requests for fewer bytes are not faster."""
 _BLOCKS = 256
 """The number of blocks in the cache."""
 _GAP = 8 << 10
-"""The maximum gap in bytes between two ranges that are read together."""
+"""The maximum gap between two ranges that are read together, in bytes."""
 _TAIL = 64 << 10
 _AT_ONCE = 16
-"""The number of concurrent requests for many ranges."""
+"""The number of simultaneous requests for many ranges."""
 _LONGEST = 8 << 20
-"""The maximum size in bytes of one such request."""
+"""The maximum size of such a request, in bytes."""
 
 
 class RemoteFile:
-    """A file on a store. Several threads may read it at once.
+    """A file in a store. Several threads may read it at the same time.
 
-    Opening it reads its end, where archives have their directory. Raises the store's `StoreError`: `RangesIgnoredError`
-    for a server that sends only whole files.
+    Opening the file reads its end, which contains the directory of an archive. Raises the store's `StoreError`, and
+    `RangesIgnoredError` for a server that sends only whole files.
     """
 
     def __init__(self, store: Store, name: str) -> None:
@@ -76,7 +79,7 @@ class RemoteFile:
         self._before = store.head(name)
         self.size = self._before.size
         self.read_bytes = 0
-        """The number of bytes requested so far."""
+        """The number of bytes that were requested so far."""
         self._lock = threading.Lock()
         self._block = lru_cache(_BLOCKS)(
             lambda number: self._ask(number * _BLOCK, min((number + 1) * _BLOCK, self.size))
@@ -86,7 +89,7 @@ class RemoteFile:
         self.prefetch([(max(self.size - _TAIL, 0), self.size)])
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes between two positions within the size."""
+        """Return the bytes from ``start`` up to, but not including, ``stop``. Both are within the size."""
         kept = self._find_span(start, stop)
         if kept is not None:
             return kept
@@ -97,7 +100,7 @@ class RemoteFile:
         return data[start - first * _BLOCK : stop - first * _BLOCK]
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Read and cache ranges concurrently. Small neighboring ranges share one request."""
+        """Read and cache ranges at the same time. A single request reads several ranges that are close together."""
         wanted = [(start, min(stop, self.size)) for start, stop in ranges if start < min(stop, self.size)]
         joined = [part for part in _join(wanted) if self._find_span(*part) is None]
         with open_workers(_AT_ONCE) as executor:
@@ -112,7 +115,7 @@ class RemoteFile:
         now = self._store.head(self._name)
         if (now.size, now.e_tag) != (self._before.size, self._before.e_tag):
             found = "was replaced while it was being read"
-            raise OutdatedError(self._store.place(self._name), found, remedy="Run it again.")
+            raise OutdatedError(self._store.place(self._name), found, remedy="Run the command again.")
 
     def _find_span(self, start: int, stop: int) -> bytes | None:
         with self._lock:
@@ -129,7 +132,7 @@ class RemoteFile:
 
 
 def _outermost(spans: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
-    """Return spans by their starts, in order, without those inside others."""
+    """Return the bytes of spans, keyed by their start and in order. Spans inside other spans are left out."""
     kept: dict[int, bytes] = {}
     reach = -1
     for start, span in sorted(spans, key=lambda one: (one[0], -len(one[1]))):

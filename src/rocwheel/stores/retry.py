@@ -1,4 +1,4 @@
-"""How often, and after which pauses, a request is retried when a store is busy or a transfer breaks off."""
+"""Decides how often, and after which pauses, a request is retried if a store is busy or a transfer breaks off."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ RETRIES: Final[Any] = {
 }
 """The retries that obstore makes by itself. `RetryPolicy` counts them as attempts."""
 _LONGEST_ASKED = 120.0
-"""The maximum wait in seconds that a store may request. After a longer request, there is no retry."""
+"""The maximum wait that a store may request, in seconds. After a longer request, there is no retry."""
 
 
 def retry(attempt: Callable[[], Result]) -> Result:
-    """Return the result of ``attempt``, which is retried after a pause while it raises a temporary error."""
+    """Return the result of ``attempt``. If it raises a temporary error, it is retried after a pause."""
     policy = RetryPolicy()
     while True:
         try:
@@ -51,12 +51,13 @@ class RetryPolicy:
         self._attempts = self._failures = 0
 
     def wait_or_raise(self, error: PassingError, *, has_progress: bool = False) -> None:
-        """Wait before the next attempt, or raise ``error`` with the number of attempts if it was the last one.
+        """Wait before the next attempt. If this was the last attempt, raise ``error`` with the number of attempts.
 
         An attempt that makes progress (``has_progress``) restarts the count. If a store requests a wait, the retry
-        comes no earlier. If it requests a wait of minutes, there is no retry. The retries of obstore count as attempts.
+        doesn't come earlier. If the store requests a wait of several minutes, there is no retry. The retries of obstore
+        count as attempts.
         """
-        # obstore doesn't report its retries for an interrupted body, so they count as one attempt.
+        # obstore doesn't report its retries after an interrupted body, so they count as one attempt.
         self._attempts += error.attempts
         self._failures = 1 if has_progress else self._failures + error.attempts
         asked = error.retry_after if isinstance(error, BusyError) else 0.0
@@ -65,5 +66,5 @@ class RetryPolicy:
                 error.add_attempts(self._attempts, time.monotonic() - self._begin)
             raise error
         longest = min(_FIRST * 2 ** (self._failures - 1), _LONGEST)
-        # Random pauses spread the clients that were rejected together.
+        # Random pauses spread out clients that were rejected at the same time.
         time.sleep(max(asked, random.uniform(longest / 2, longest)))  # noqa: S311 # not a secret

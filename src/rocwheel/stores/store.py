@@ -1,4 +1,4 @@
-"""The common interface of folders, S3 buckets, and web servers, which hold files by name."""
+"""The common interface of folders, S3 buckets, and web servers, which contain files with names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StoreError(WorkError):
-    """A request that a store rejected or could not execute. ``source`` is the URL of the file or the store."""
+    """A store rejected a request or could not execute it. ``source`` is the URL of the file or of the store."""
 
 
 class MissingFileError(StoreError):
@@ -39,11 +39,11 @@ class CredentialsError(StoreError):
 
 
 class ClockError(StoreError):
-    """The clock of this machine differs too much from the store's for valid signatures."""
+    """The clock of this machine differs from the store's clock by so much that signatures are invalid."""
 
 
 class PassingError(StoreError):
-    """A temporary error, which is retried. It also occurred in the last attempt."""
+    """A temporary error occurred. The request was retried, and the last attempt also failed."""
 
     attempts = 1
     """The number of attempts."""
@@ -61,7 +61,7 @@ class BusyError(PassingError):
         self, source: Path | str, found: str, *, expected: str = "", remedy: str = "", retry_after: float = 0.0
     ) -> None:
         self.retry_after = retry_after
-        """The seconds after which the store wants a retry, or 0 if unknown."""
+        """The number of seconds after which the store wants a retry, or 0 if unknown."""
         super().__init__(source, found, expected=expected, remedy=remedy)
 
 
@@ -70,11 +70,11 @@ class BrokenTransferError(PassingError):
 
 
 class TakenError(StoreError):
-    """A file to be created exists already."""
+    """A file that should be created already exists."""
 
 
 class OutdatedError(StoreError):
-    """A file to be replaced has changed since it was read."""
+    """A file that should be replaced has changed since it was read."""
 
 
 class UnlistableError(StoreError):
@@ -90,8 +90,8 @@ class MissingExtraError(InputError):
 
 
 def taken(place: str) -> TakenError:
-    """Return the error for a new file whose name is in use."""
-    return TakenError(place, "already exists", remedy="Use another name or version for the new file.")
+    """Return the error for a new file whose name is already used."""
+    return TakenError(place, "already exists", remedy="Use a different name or version for the new file.")
 
 
 def outdated(place: str) -> OutdatedError:
@@ -100,16 +100,18 @@ def outdated(place: str) -> OutdatedError:
 
 
 UPLOADS = ".rocwheel-uploads"
-"""The folder in a store for incomplete large files. Leftovers of killed runs show their state."""
+"""The folder in a store for incomplete large files. It shows whether killed runs have left files behind."""
 HASHES = ".rocwheel-sha256"
-"""The folder next to large files with a record of each hash."""
+"""The folder next to large files that contains a record with each file's hash."""
 
 
 def checked_name(url: str, name: str) -> str:
-    """Return a name. Raise `InputError` for an empty name or one that leads out of the store at ``url``."""
+    """Return ``name``. Raise `InputError` if it is empty or leads out of the store at ``url``."""
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
-        raise InputError(url, f"can't hold a file named {quoted(name)}", expected="a path without '..' and empty parts")
+        raise InputError(
+            url, f"can't contain a file named {quoted(name)}", expected="a path without '..' and empty parts"
+        )
     return name
 
 
@@ -124,12 +126,12 @@ _TYPES = {
 
 
 def content_type(name: str) -> str:
-    """Return the content type for storing a file."""
+    """Return the content type with which a file is stored."""
     return next((kind for suffix, kind in _TYPES.items() if name.endswith(suffix)), "application/octet-stream")
 
 
 class StoredFile(msgspec.Struct, frozen=True):
-    """A store's data about a file, without its bytes."""
+    """A store's information about a file, without the file's bytes."""
 
     name: str
     """The path below the store's URL, with ``/`` between folders."""
@@ -138,32 +140,31 @@ class StoredFile(msgspec.Struct, frozen=True):
     e_tag: str | None = None
     """A value that changes with the bytes, or `None` if the store has no tags."""
     modified: datetime | None = None
-    """The time of the last modification by the store's clock, in UTC."""
+    """The time of the last modification according to the store's clock, in UTC."""
     sha256: str = ""
-    """The recorded hash in hexadecimal digits; empty if nobody recorded one."""
+    """The recorded hash in hexadecimal; empty if there is no record."""
 
 
 def is_same_tag(before: str | None, now: str | None) -> bool:
-    """Return whether two tags can belong to the same bytes. Listings of some stores omit the quotes.
+    """Return whether two tags may belong to the same bytes. Listings of some stores omit the quotes.
 
-    >>> is_same_tag("1f", '"1f"'), is_same_tag('"1f"', '"2e"'), is_same_tag(None, '"2e"')
-    (True, False, True)
+    >>> is_same_tag("1f", '"1f"'), is_same_tag('"1f"', '"2e"'), is_same_tag(None, '"2e"') (True, False, True)
     """
     return before is None or now is None or before.strip('"') == now.strip('"')
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
-    """A small file and its state at one point in time."""
+    """The content and the tag of a small file at one point in time."""
 
     data: bytes
     e_tag: str | None
 
 
 class Store(Protocol):
-    """Files by name. Several threads may call every method at once.
+    """Files with names. Several threads may call every method at the same time.
 
     All methods raise a `rocwheel.stores.store.StoreError` with the file's URL. Temporary errors and interrupted
-    transfers are retried first, with growing pauses.
+    transfers are retried first, with increasing pauses.
     """
 
     @property
@@ -172,20 +173,23 @@ class Store(Protocol):
 
     @property
     def is_folder(self) -> bool:
-        """Whether the store is a folder on this machine, which uses its clock and is created at the first write."""
+        """Whether the store is a folder on this machine.
+
+        Such a store uses this machine's clock and is created on first write.
+        """
 
     def place(self, name: str) -> str:
         """Return the URL of a file in the form for messages."""
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
-        """Yield the files in the folder ``prefix`` and below, sorted by name.
+        """Yield the files in and below the folder ``prefix``, sorted by name.
 
         Names are relative to the store's URL, not to the prefix. Raises `UnlistableError` for a server without
         listings.
         """
 
     def head(self, name: str) -> StoredFile:
-        """Return the store's data about a file. Raise `MissingFileError` if it doesn't exist."""
+        """Return the store's information about a file. Raise `MissingFileError` if the file doesn't exist."""
 
     def load(self, name: str) -> LoadedFile:
         """Return the bytes of a small file with the tag for `swap`. Raises the errors of `head`."""
@@ -194,7 +198,9 @@ class Store(Protocol):
         """Return the bytes of a small file. Raises the errors of `head`."""
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
-        """Return the bytes from ``start`` to ``stop``, or fewer if the file ends earlier.
+        """Return the bytes from ``start`` up to, but not including, ``stop``.
+
+        There are fewer bytes if the file ends earlier.
 
         Raises the errors of `head`, and `RangesIgnoredError` for a server that sends only whole files.
         """
@@ -203,8 +209,8 @@ class Store(Protocol):
         """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes where it ended.
 
         ``e_tag`` is the tag of the file whose remaining bytes are wanted. Raises the errors of `head`, and
-        `OutdatedError` if the file has been replaced or is replaced meanwhile. If a server sends only whole files, the
-        bytes before ``start`` are read and discarded.
+        `OutdatedError` if the file is replaced before the transfer ends. If a server sends only whole files, the bytes
+        before ``start`` are read and discarded.
         """
 
     def put(
@@ -219,15 +225,15 @@ class Store(Protocol):
     ) -> None:
         """Store a file, which appears only when it is complete. ``sha256`` is recorded if the store supports that.
 
-        With ``create``, raises `TakenError` if a file with that name exists, regardless of its bytes. Raises
-        `ChangedFileError` without storing anything if ``source`` changes meanwhile, or no longer has ``stamp``.
+        With ``create``, raises `TakenError` if a file with that name exists, regardless of its bytes. If ``source``
+        changes in the meantime or no longer has ``stamp``, raises `ChangedFileError` without storing anything.
         ``advance`` is called with the number of bytes of a large file as they are read for sending.
         """
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
         """Replace a small file if it still has the tag with which it was loaded, or create it if the tag is `None`.
 
-        Return its new tag. Raises `OutdatedError` if another writer was faster.
+        Return the new tag. Raises `OutdatedError` if another writer was faster.
         """
 
     def delete(self, name: str) -> None:

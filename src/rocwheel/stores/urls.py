@@ -11,41 +11,40 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 from rocwheel.core.errors import InputError
 
 SCHEMES = ("s3", "http", "https", "file")
-"""The schemes that `rocwheel.stores.open` supports."""
+"""The URL schemes that `rocwheel.stores.open` supports."""
 
 WEB_SCHEMES = ("http", "https")
-"""The schemes of web servers."""
+"""The URL schemes of web servers."""
 
 _FILE = "file:///PATH, without ? and #"
 _PORTS = {"http": 80, "https": 443}
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IN_TEXT = re.compile(r"://[^\s,`'\"<>()]+")
-"""A URL after its scheme, which may have any text before it."""
+"""The part of a URL after its scheme. Any text may precede the URL."""
 _UNUSABLE = re.compile(r"\s")
 _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 
 
 def is_url(text: object) -> bool:
-    """Return whether a text is a URL rather than a path.
+    """Return whether a text is a URL and not a path.
 
-    A URL has a scheme of letters and digits followed by ``://``. In a path, a slash would come before these. Schemes
-    that stores don't support also count: `parse_url` rejects them by name.
+    A URL has a scheme of letters and digits, followed by ``://``. In a path, a slash would precede these characters.
+    Schemes that stores don't support also count, so that `parse_url` can reject them.
 
-    >>> is_url("s3://bucket/dist"), is_url("dist/x.whl"), is_url("./a://b")
-    (True, False, False)
+    >>> is_url("s3://bucket/dist"), is_url("dist/x.whl"), is_url("./a://b") (True, False, False)
     """
     scheme, mark, _ = str(text).partition("://")
     return bool(mark) and scheme.isascii() and scheme[:1].isalpha() and scheme.replace("+", "").isalnum()
 
 
 def is_web_url(text: object) -> bool:
-    """Return whether a text is a URL of a web server."""
+    """Return whether a text is the URL of a web server."""
     return is_url(text) and str(text).partition("://")[0].lower() in WEB_SCHEMES
 
 
 def refuse_web_url(place: str) -> None:
-    """Raise `InputError` for the URL of a web server as an output, and the errors of `parse_url`."""
+    """Raise `InputError` for an output that is the URL of a web server, and the errors of `parse_url`."""
     if is_web_url(place):
         parse_url(place)
         remedy = "Use an s3:// or file:// URL for the output."
@@ -53,7 +52,7 @@ def refuse_web_url(place: str) -> None:
 
 
 def leads_to_web(address: str) -> bool:
-    """Return whether a URL on a web page leads to the web: absolute, or relative (:rfc:`3986`, section 4.2).
+    """Return whether a URL on a web page leads to the web. It may be absolute, or relative (:rfc:`3986`, section 4.2).
 
     A relative URL has no colon before its first slash.
 
@@ -64,11 +63,11 @@ def leads_to_web(address: str) -> bool:
 
 
 def parse_url(url: str) -> tuple[str, str, str]:
-    """Return the scheme, host, and path of a store's URL. The path has no outer slashes, and is quoted as given.
+    """Return the scheme, host, and path of a store's URL. The path has no outer slashes, and its quoting is unchanged.
 
     Raises `InputError` for another scheme, for a URL without a host or bucket, for an invalid port, and for control
-    characters. For S3, also for a user, a query, or folders named ``..``. For files, also for a missing path, a query,
-    or a fragment.
+    characters. For S3, a user, a query, or folders named ``..`` are also errors. For files, a missing path, a query, or
+    a fragment are also errors.
     """
     parts = _split(url)
     host = parts.netloc
@@ -79,7 +78,7 @@ def parse_url(url: str) -> tuple[str, str, str]:
         _check_file(url, parts)
     elif not parts.hostname:
         what = "bucket" if scheme == "s3" else "host"
-        raise InputError(shown_url(url), f"names no {what}", expected=f"{scheme}://{what.upper()}/PATH")
+        raise InputError(shown_url(url), f"has no {what}", expected=f"{scheme}://{what.upper()}/PATH")
     if scheme == "s3":
         _check_bucket(parts, shown_url(url))
     return scheme, host, parts.path.strip("/")
@@ -95,26 +94,29 @@ def _split(url: str) -> SplitResult:
     except ValueError:  # its text may contain the password
         raise InputError(shown_url(url), "is not a URL") from None
     try:
-        _ = parts.port if parts.scheme in WEB_SCHEMES else None  # validates the port
+        _ = parts.port if parts.scheme in WEB_SCHEMES else None  # this validates the port
     except ValueError as e:
         raise InputError(shown_url(url), f"is not a URL ({e})") from e
     return parts
 
 
 def _check_file(url: str, parts: SplitResult) -> None:
-    """Raise `InputError` for a file URL that means another path, or no path, on this machine."""
+    """Raise `InputError` for a file URL without a path, or whose path is not on this machine or is cut off."""
     if parts.netloc not in {"", "localhost"}:
-        found = f"names the host {parts.netloc.rpartition('@')[2]!r}"
+        found = f"contains the host {parts.netloc.rpartition('@')[2]!r}"
         raise InputError(shown_url(url), found, expected="file:///PATH, a path on this machine")
-    if {"?", "#"} & {*url}:  # the path ends before them
-        remedy = "In names of files and folders, write %3F for ? and %23 for #."
+    if {"?", "#"} & {*url}:  # the path would end before these characters
+        remedy = "In the names of files and folders, write %3F for ? and %23 for #."
         raise InputError(shown_url(url), "has a query or fragment after its path", expected=_FILE, remedy=remedy)
     if not parts.path:
         raise InputError(url, "is empty after file://", expected=_FILE, remedy="Check for an unset variable.")
 
 
 def _check_bucket(parts: SplitResult, shown: str) -> None:
-    """Raise `InputError` for parts that a bucket's URL can't have. obstore fails with tracebacks for some of them."""
+    """Raise `InputError` for parts that a bucket's URL can't have.
+
+    For some of them, obstore would fail with a traceback.
+    """
     if "@" in parts.netloc:
         remedy = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead."
         raise InputError(shown, "contains a user", expected="s3://BUCKET/PATH", remedy=remedy)
@@ -123,27 +125,26 @@ def _check_bucket(parts: SplitResult, shown: str) -> None:
     names = parts.path.strip("/").split("/")
     if {".", ".."} & {*names} or (len(names) > 1 and not all(names)):
         expected = "a path without '.', '..', and empty parts"
-        raise InputError(shown, "has a path that no file of a store can have", expected=expected)
+        raise InputError(shown, "has a path that no file in a store can have", expected=expected)
 
 
 def split_file_url(url: str) -> tuple[str, str]:
     """Return the URL of a file's folder, and the file's name. The query stays with the folder.
 
-    Raises `InputError` for a URL that names no file.
+    Raises `InputError` for a URL without a file name.
     """
     parts = _split(url)
     folder, name = posixpath.split(parts.path)
     if not name or not parse_url(urlunsplit(parts._replace(fragment="")))[2]:
-        raise InputError(shown_url(url), "names no file", expected="the URL of a file")
+        raise InputError(shown_url(url), "has no file name", expected="the URL of a file")
     spelled = local_path(name) if parts.scheme == "file" else unquote(name)
     return urlunsplit(parts._replace(path=f"{folder.rstrip('/')}/", fragment="")), spelled
 
 
 def url_below(url: str, name: str) -> str:
-    """Return the URL of a file or folder below a folder's URL. The query of a web server's URL stays.
+    """Return the URL of a file or folder below a folder's URL. The query in a web server's URL stays.
 
-    >>> url_below("https://host/dist?token=1", "a b")
-    'https://host/dist/a%20b?token=1'
+    >>> url_below("https://host/dist?token=1", "a b") 'https://host/dist/a%20b?token=1'
     """
     if not is_web_url(url):
         return f"{url.rstrip('/')}/{quote(name)}"
@@ -160,27 +161,26 @@ def file_name_at(address: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL in the form for messages and documents: without user, password, query, and fragment."""
+    """Return a URL in the form for messages and documents, which has no user, password, query, or fragment."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-    except ValueError:  # such as for "http://user:password@["
+    except ValueError:  # raised, for example, for "http://user:password@["
         scheme, mark, rest = url.partition("?")[0].partition("#")[0].partition("://")
         return f"{scheme}{mark}{rest.rpartition('@')[2]}"
     return urlunsplit((parts.scheme, host, parts.path, "", "")) if host else f"{parts.scheme}://{parts.path}"
 
 
 def hide_users(text: str) -> str:
-    """Return a text for messages and documents: its URLs have no user and password.
+    """Return a text for messages and documents, in which URLs have no user and password.
 
-    >>> hide_users("x @ https://me:word@host/x.whl")
-    'x @ https://host/x.whl'
+    >>> hide_users("x @ https://me:word@host/x.whl") 'x @ https://host/x.whl'
     """
     return _USER.sub("", text)
 
 
 def is_same_server(url: str, other: str) -> bool:
-    """Return whether two URLs name the same server. Default ports and the case of letters don't matter.
+    """Return whether two URLs lead to the same server. Default ports and the case of letters don't matter.
 
     Raises `ValueError` for an invalid URL.
     """
@@ -193,21 +193,20 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
 
 
 def local_path(path: str) -> str:
-    """Return the path of the file or folder that the path of a ``file://`` URL names.
+    """Return the path of the file or folder that a ``file://`` URL leads to. ``path`` is the path in that URL.
 
-    Bytes that are not UTF-8 are kept as in Python's file names (:pep:`383`), so that the file is found.
+    Bytes that are not valid UTF-8 are kept as in Python's file names (:pep:`383`), so that the file is found.
     """
     return unquote(path, errors="surrogateescape")
 
 
 def make_address(place: str) -> str:
-    """Return one text for all spellings of a file's location.
+    """Return the same text for all spellings of a file's location.
 
-    The result is a URL without user, quotes and dots, or an absolute path. Symlinks of folders are followed, but that
-    of the file itself is not.
+    The result is a URL without a user, quoting, and dots, or an absolute path. Symlinks to folders are followed. If the
+    file itself is a symlink, that symlink is not followed.
 
-    >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl")
-    's3://bucket/dist/x-1.0+a.whl'
+    >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl") 's3://bucket/dist/x-1.0+a.whl'
     """
     if is_url(place) and urlsplit(place).scheme != "file":
         parts = urlsplit(shown_url(place))
@@ -217,16 +216,15 @@ def make_address(place: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a third-party text with its URLs in the form of `shown_url`.
+    """Return a third-party text, in which URLs have the form of `shown_url`.
 
-    >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
-    'no `https://host/x`, sorry'
+    >>> without_secrets("no `https://me:word@host/x?token=1`, sorry") 'no `https://host/x`, sorry'
     """
     return _IN_TEXT.sub(lambda url: shown_url(f"https{url[0]}").removeprefix("https"), text)
 
 
 def keep_user(url: str, origin: str) -> str:
-    """Return a URL with the user and password of ``origin``, where it came from, if both are on one server.
+    """Return a URL with the user and password from ``origin``, which the URL came from, if both have the same server.
 
     A user in the URL itself stays. Raises `ValueError` for an invalid URL.
     """
@@ -237,10 +235,9 @@ def keep_user(url: str, origin: str) -> str:
 
 
 def split_user(url: str) -> tuple[str, str]:
-    """Return a URL without user, password, and fragment, and the header ``Authorization`` (:rfc:`7617`).
+    """Return a URL without user, password, and fragment, and the value of the ``Authorization`` header (:rfc:`7617`).
 
-    >>> split_user("https://me:word@host/x")
-    ('https://host/x', 'Basic bWU6d29yZA==')
+    >>> split_user("https://me:word@host/x") ('https://host/x', 'Basic bWU6d29yZA==')
     """
     parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")
@@ -249,5 +246,8 @@ def split_user(url: str) -> tuple[str, str]:
 
 
 def shown_url_below(base: str, name: str) -> str:
-    """Return the URL of a file below another URL for messages. `local_path` keeps the bytes that are not UTF-8."""
+    """Return the URL of a file below another URL, for messages.
+
+    `local_path` restores bytes that are not valid UTF-8.
+    """
     return f"{base.rstrip('/')}/{quote(name, errors='surrogateescape')}" if name else base

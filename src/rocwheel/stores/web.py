@@ -1,4 +1,4 @@
-"""Reads web servers with the standard library: their pages, files, and folder listings."""
+"""Reads web servers with the standard library, including pages, files, and folder listings."""
 
 from __future__ import annotations
 
@@ -57,15 +57,16 @@ _OWN = ("file", "s3")
 def check_step(origin: str, url: str) -> None:
     """Raise `InputError` if content from ``origin`` may not lead to ``url``.
 
-    It may lead to the web, from https only to https, and with a user or password only within one server. A local file
-    or a file in a bucket may also lead to any other file there, because its author could write there anyway.
+    Content may lead to the web. Content from https may lead only to https, and a URL with a user or password only to
+    the same server. A local file or a file in a bucket may also lead to any other file in the same place, because its
+    author could write there anyway.
     """
     place, shown = shown_url(origin), quoted(shown_url(url))
     try:
         parts = urlsplit(url)
         host, has_user = parts.hostname, "@" in parts.netloc
         _ = parts.port
-    except ValueError:  # its text may contain a password
+    except ValueError:  # the text of the error may contain a password
         raise InputError(place, f"leads to {shown}", expected="a URL") from None
     start = urlsplit(origin)
     if start.scheme in _OWN and parts[:2] == start[:2]:
@@ -74,17 +75,19 @@ def check_step(origin: str, url: str) -> None:
         raise InputError(place, f"leads to {shown}", expected="a web URL")
     if start.scheme == "https" and parts.scheme != "https":
         found = f"leads from https to {shown}"
-        raise InputError(place, found, expected="an https URL, which nobody can tamper with")
+        raise InputError(place, found, expected="an https URL, so that nobody can tamper with the content")
     if has_user and parts.netloc != start.netloc:
         found = f"leads to a URL with a user or password at {host}"
-        raise InputError(place, found, expected="a URL without them")
+        raise InputError(place, found, expected="a URL without a user and password")
 
 
 _MOST_DIGITS = 9
 
 
 def read_retry_after(text: str, now: float | None = None) -> float:
-    """Return the seconds that a server asks to wait, at a time in seconds since 1970, or 0 for other text.
+    """Return the number of seconds that a server asks clients to wait, or 0 for other text.
+
+    ``now`` is the current time in seconds since 1970.
 
     >>> read_retry_after("120"), read_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=50.0), read_retry_after("soon")
     (120.0, 10.0, 0.0)
@@ -102,7 +105,7 @@ def read_retry_after(text: str, now: float | None = None) -> float:
 LATER = "Try again later."
 
 _TIMEOUT = 60.0
-"""The time in seconds without a byte after which a connection is closed."""
+"""The time without any byte after which a connection is closed, in seconds."""
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
 _REDIRECTS = range(300, 400)
@@ -111,10 +114,10 @@ _USER = "Authorization"
 
 @contextmanager
 def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
-    """Yield the response to a request, an `http.client.HTTPResponse`.
+    """Yield the response to a request, which is an `http.client.HTTPResponse`.
 
-    Errors of the request and of reading the response are raised as `StoreError`. Raises `InputError` for another kind
-    of URL and for a forbidden redirect. A user and password in the URL go only to its own server.
+    Errors from the request and from reading the response are raised as `StoreError`. Raises `InputError` for another
+    kind of URL and for a forbidden redirect. A user and password in the URL are sent only to the URL's own server.
     """
     place = shown_url(url)
     if not is_web_url(url):
@@ -123,7 +126,7 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
         with build_opener(_Redirects).open(_make_request(url, headers), timeout=_TIMEOUT) as answer:
             if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise StoreError(
-                    place, "is compressed, which was not requested", remedy="Contact the server's operator."
+                    place, "is compressed, although that was not requested", remedy="Contact the server's operator."
                 )
             yield answer
     except HTTPError as e:
@@ -151,7 +154,7 @@ def _make_request(url: str, headers: dict[str, str]) -> Request:
 
 class _Redirects(HTTPRedirectHandler):
     def http_error_302(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any) -> Any:
-        """Name the target of a forbidden redirect. urllib rejects some redirects without a message."""
+        """Raise an error with the target of a forbidden redirect. urllib rejects some redirects without a message."""
         if location := headers.get("Location", ""):
             try:
                 check_step(req.full_url, urljoin(req.full_url, location))
@@ -165,7 +168,7 @@ class _Redirects(HTTPRedirectHandler):
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
-        fp.close()  # otherwise, its body would be read first, however long it is
+        fp.close()  # otherwise, the whole body would be read first, even if it is very long
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         user = req.unredirected_hdrs.get(_USER)
         if request and user and is_same_server(newurl, req.full_url):
@@ -178,15 +181,17 @@ def _unreachable(place: str, reason: object) -> StoreError:
         return BrokenTransferError(place, "the server does not respond in time", remedy=LATER)
     if isinstance(reason, ConnectionResetError | BrokenPipeError):
         return BrokenTransferError(place, f"the transfer ended early ({reason})", remedy=LATER)
-    what = "its certificate can't be trusted" if isinstance(reason, ssl.SSLError) else "the server does not respond"
+    what = (
+        "has a certificate that can't be trusted" if isinstance(reason, ssl.SSLError) else "the server does not respond"
+    )
     return MissingStoreError(place, f"{what} ({reason})", remedy="Correct the URL.")
 
 
 def user_remedy(*, has_user: bool) -> str:
-    """Return the remedy if a web server requires a user and password, or other ones with ``has_user``."""
+    """Return the remedy if a web server requires a user and password. With ``has_user``, it requires different ones."""
     if has_user:
         return "Correct the user and password in the URL."
-    return "Give a user and password: https://USER:PASSWORD@HOST/..."
+    return "Add a user and password to the URL: https://USER:PASSWORD@HOST/..."
 
 
 def _refusal(url: str, status: int, headers: Message) -> StoreError:
@@ -204,38 +209,40 @@ def _refusal(url: str, status: int, headers: Message) -> StoreError:
         return BusyError(place, found, remedy=remedy, retry_after=pause)
     if status in _REDIRECTS:
         found = f"has endless or broken redirects (status {status})"
-        return StoreError(place, found, remedy="Give the URL that it should lead to, or contact the server's operator.")
+        return StoreError(
+            place, found, remedy="Specify the URL that it should lead to, or contact the server's operator."
+        )
     return StoreError(place, found)
 
 
 LARGEST_PAGE = 128 << 20
-"""In bytes. The page of all projects of the largest public index is about a third of this size."""
+"""The maximum size of a page in bytes. The page of all projects of the largest public index is about a third of it."""
 
 _BLOCK = 1 << 20
 _SPAN = 60.0
-"""The interval in seconds in which `_SLOWEST` bytes must arrive. Otherwise, the connection is closed."""
+"""The interval in which `_SLOWEST` bytes must arrive, in seconds. Otherwise, the connection is closed."""
 _SLOWEST = 64 << 10
 _PROGRESS = 1 << 20
-"""The bytes that an attempt must receive to count as progress, so that a transfer can't take forever."""
+"""The number of bytes that an attempt must receive to count as progress. Otherwise, a transfer could take forever."""
 _PARTIAL = 206
 
 
 class WebPage(msgspec.Struct, frozen=True):
-    """The response of a server."""
+    """A page from a web server."""
 
     url: str
-    """The final URL after redirects, with user and password if it is on the server that they are for."""
+    """The final URL after redirects. It has the user and password if it is on the server that they belong to."""
     content_type: str
-    """The content type without parameters, in lower case."""
+    """The content type in lowercase, without parameters."""
     data: bytes
     e_tag: str | None = None
 
 
 def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> WebPage:
-    """Return the page at a ``http(s)`` URL, with at most ``limit`` bytes, in a form in ``accept`` (:rfc:`9110`).
+    """Return the page at a ``http(s)`` URL, with at most ``limit`` bytes, in a format from ``accept`` (:rfc:`9110`).
 
-    Raises a `StoreError` if it is unavailable after several attempts. Raises `InputError` for another kind of URL, a
-    longer page, and a forbidden redirect.
+    Raises a `StoreError` if the page is unavailable after several attempts. Raises `InputError` for another kind of
+    URL, a longer page, and a forbidden redirect.
     """
     return retry(lambda: _read(url, accept, limit))
 
@@ -243,7 +250,7 @@ def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -
 def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
     """Yield the bytes of a file from ``start``. An interrupted transfer resumes. Raises the errors of `read_web_page`.
 
-    Raises `OutdatedError` if the server has another file by then.
+    Raises `OutdatedError` if the server has a different file when a transfer resumes.
     """
     transfer, policy = _Transfer(url, start), RetryPolicy()
     while True:
@@ -257,9 +264,9 @@ def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
 
 
 def find_web_file(url: str) -> StoredFile:
-    """Return a server's data about the file at a ``http(s)`` URL. Raises the errors of `read_web_page`.
+    """Return a server's information about the file at a ``http(s)`` URL. Raises the errors of `read_web_page`.
 
-    The size is -1 if the server doesn't send it. Only the first byte is requested, because some servers refuse HEAD.
+    The size is -1 if the server doesn't send it. Only the first byte is requested, because some servers reject HEAD.
     """
     return retry(lambda: _find(url))
 
@@ -269,7 +276,7 @@ def _find(url: str) -> StoredFile:
         whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
         length = whole if answer.status == _PARTIAL else answer.headers.get("Content-Length", "")
         modified = None
-        with suppress(ValueError, OverflowError, TypeError, IndexError):  # a malformed date
+        with suppress(ValueError, OverflowError, TypeError, IndexError):  # the date is malformed
             if date := parsedate_tz(answer.headers.get("Last-Modified", "")):
                 modified = datetime.fromtimestamp(mktime_tz(date), timezone.utc)
         size = int(length) if length.isascii() and length.isdigit() else -1
@@ -285,7 +292,7 @@ def _read(url: str, accept: str, limit: int) -> WebPage:
             size += len(piece)
             if size > limit:
                 found = f"has more than {count(limit, 'byte')}"
-                raise InputError(shown_url(url), found, expected="a page of a package index, or of links")
+                raise InputError(shown_url(url), found, expected="a page of a package index, or a page of links")
         end = keep_user(answer.geturl(), url)
         return WebPage(end, answer.headers.get_content_type(), b"".join(pieces), answer.headers.get("ETag"))
 
@@ -299,7 +306,7 @@ class _Transfer:
         self._e_tag: str | None = None
 
     def attempt(self) -> Iterator[bytes]:
-        """Yield the bytes of one request."""
+        """Yield the bytes of a single request."""
         headers = {"Range": f"bytes={self.position}-"} if self.position else {}
         with open_answer(self._url, headers) as answer:
             self._require_same(answer)
@@ -320,7 +327,7 @@ class _Transfer:
 
 
 def _pieces(answer: Any, url: str) -> Iterator[bytes]:
-    """Yield the bytes of a response as they arrive. Raise `BrokenTransferError` for an early end."""
+    """Yield the bytes of a response as they arrive. Raise `BrokenTransferError` if it ends early."""
     announced, received = answer.headers.get("Content-Length", ""), 0
     begin, since = time.monotonic(), 0
     while piece := answer.read1(_BLOCK):
@@ -329,7 +336,7 @@ def _pieces(answer: Any, url: str) -> Iterator[bytes]:
         now = time.monotonic()
         if now - begin > _SPAN:
             if received - since < _SLOWEST:
-                raise BrokenTransferError(shown_url(url), "is too slow to finish", remedy=LATER)
+                raise BrokenTransferError(shown_url(url), "was too slow to finish", remedy=LATER)
             begin, since = now, received
     if announced.isdecimal() and received < int(announced):
         found = f"the transfer ended early (at byte {received} of {announced})"
@@ -337,15 +344,15 @@ def _pieces(answer: Any, url: str) -> Iterator[bytes]:
 
 
 _MOST_PAGES = 20_000
-"""The maximum number of folders in one listing. A server that generates folders can have any number."""
-_REMEDY = "List its files individually, or use a server that lists its folders (nginx: autoindex on)."
+"""The maximum number of folders in a listing. A server that generates folders can have any number of them."""
+_REMEDY = "Specify the files individually, or use a server that lists its folders (nginx: autoindex on)."
 
 
 def list_pages(base: str, prefix: str) -> Iterator[StoredFile]:
-    """Yield the files in the folder ``prefix`` of the URL ``base`` and below, by name.
+    """Yield the files in and below the folder ``prefix`` of the URL ``base``, sorted by name.
 
-    ``prefix`` ends in a slash or is empty. Links that lead elsewhere are ignored. Raises `UnlistableError` for a folder
-    without a page of links.
+    ``prefix`` ends with a slash or is empty. Links that lead elsewhere are ignored. Raises `UnlistableError` for a
+    folder without a page of links.
     """
     names: set[str] = set()
     waiting, seen = [prefix], {prefix}
@@ -365,7 +372,7 @@ def list_pages(base: str, prefix: str) -> Iterator[StoredFile]:
 
 
 def _links(base: str, folder: str) -> set[str]:
-    """Return the names, relative to ``base``, that a folder's page links to and that are below that folder."""
+    """Return the names, relative to ``base``, of the entries below a folder that the folder's page links to."""
     url = url_below(base, folder)
     try:
         page = read_web_page(url)
@@ -376,7 +383,7 @@ def _links(base: str, folder: str) -> set[str]:
         found = f"can't be listed: its page is {page.content_type}"
         raise UnlistableError(shown_url(url), found, expected="a page of links", remedy=_REMEDY)
     parser = _Links()
-    with suppress(AssertionError):  # Python's parser raises it on declarations such as "<!["
+    with suppress(AssertionError):  # Python's parser raises this error for declarations such as "<!["
         parser.feed(page.data.decode(errors="replace"))
     here = _plain(urljoin(page.url, "."))
     linked = {folder + unquote(rest) for link in parser.found if (rest := _below(here, page, link))}
@@ -384,7 +391,7 @@ def _links(base: str, folder: str) -> set[str]:
 
 
 def _below(here: str, page: WebPage, link: str) -> str:
-    """Return the part of a link's URL after the page's folder, or an empty string if it leads elsewhere."""
+    """Return the part of a link's URL that follows the page's folder, or an empty string if it leads elsewhere."""
     try:
         url = _plain(urljoin(page.url, link))
     except ValueError:
@@ -393,7 +400,7 @@ def _below(here: str, page: WebPage, link: str) -> str:
 
 
 def _plain(url: str) -> str:
-    """Return a URL without query and fragment. Links in a listing's headings sort it."""
+    """Return a URL without query and fragment. Links in the heading of a listing only sort the listing."""
     return urlunsplit(urlsplit(url)._replace(query="", fragment=""))
 
 
