@@ -147,7 +147,6 @@ VERBS = {
     "Refuse",
     "Remove",
     "Repair",
-    "Repeat",
     "Report",
     "Require",
     "Reuse",

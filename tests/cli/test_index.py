@@ -130,7 +130,7 @@ def test_a_name_that_no_folder_has_is_yanked_in_the_index_of_none(dist_dir: Path
         2,
         (
             f"error: {tmp_path}/simple/c.whl: is not in the index, so it can't be yanked or unyanked. "
-            "Give the name of a wheel or sdist in the index.\n"
+            "Specify the name of a wheel or sdist in the index.\n"
         ),
     )
 
@@ -237,7 +237,7 @@ def test_what_is_passed_over_is_named_by_the_folder_that_has_it(run: Run, tmp_pa
 
 
 NO_NAME = (
-    "isn't the file name of a wheel or sdist; expected "
+    "is not the file name of a wheel or sdist; expected "
     "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. "
     "Rename or remove the file."
 )
@@ -324,7 +324,7 @@ SPELLING = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSIO
     [
         ("b-1.0-py3-none-any.whl", "its metadata names the project 'a'; expected 'b' as in the file name"),
         ("a-2.0-py3-none-any.whl", "its metadata gives the version '1.0'; expected '2.0' as in the file name"),
-        ("\u00e4-1.0-py3-none-any.whl", f"isn't the file name of a wheel or sdist; {SPELLING}"),
+        ("\u00e4-1.0-py3-none-any.whl", f"is not the file name of a wheel or sdist; {SPELLING}"),
     ],
     ids=["project", "version", "non-ASCII"],
 )
@@ -347,9 +347,9 @@ def test_two_files_of_one_name_with_different_bytes_leave_the_index_as_it_was(
     make_wheel(tmp_path / "more", "a", {"a.py": b"other"}, tag="py3-none-any", is_purelib=True)
     status, _, err = run(*command)
     name = "a-1.0-py3-none-any.whl"
-    remedy = "Remove one of the two, or index each folder separately."
+    remedy = "Remove one of the two files, or index each folder separately."
     assert status == 2
-    assert f"{tmp_path}/more/{name}: differs from {dist}/{name}; expected the same file. {remedy}\n" in err
+    assert f"{tmp_path}/more/{name}: differs from {dist}/{name}; expected the same bytes. {remedy}\n" in err
     assert {path: path.read_bytes() for path in (tmp_path / "pages").rglob("*.*") if path.is_file()} == before
 
 
@@ -389,7 +389,7 @@ def test_a_folder_that_can_not_be_written_is_named_with_what_to_do(dist: Path, w
         "its parent": (output, "Check the free space and the permissions of its folder."),
         "the distributions": (
             dist / "a-1.0-py3-none-any.whl.metadata",
-            "Make its folder writable, or put the files into the index: --files hardlink or copy.",
+            "Make the folder writable, or put the files into the index with --files hardlink or copy.",
         ),
     }[what]
     expected = f"error: {path}: can't be written (Permission denied). {remedy}\n"
@@ -431,8 +431,9 @@ def test_a_full_disk_is_named_with_the_index(tmp_path: Path, size: str) -> None:
         1,
         "",
         (
-            f"error: {disk}/simple: can't be written because its disk, {disk}, is full. Make room there, and run "
-            "the command again. Until then, the index lists only files that exist.\n"
+            f"error: {disk}/simple: can't be written because its disk, {disk}, is full. Free up space on the disk, and "
+            "run "
+            "the command again. Until then, the index lists only existing files.\n"
         ),
     )
 
@@ -500,7 +501,7 @@ def test_a_page_of_somebody_else_is_not_replaced(run: Run, family_dist: Path) ->
     finished = run("index", family_dist)
     assert (finished.status, finished.stderr.splitlines()[-1]) == (
         2,
-        f"error: {page}: is a file that this command did not write. Choose another --output, or remove it.",
+        f"error: {page}: is a file that this command did not write. Choose another --output, or remove the file.",
     )
     assert page.read_text() == "<p>mine</p>"
 
@@ -535,7 +536,7 @@ def test_an_index_in_the_folder_itself_does_not_name_its_page_as_left_out(run: R
     ("options", "said"),
     [
         (["--url", "javascript:alert(1)"], "--url: is 'javascript:alert(1)'; expected an address such as"),
-        (["--url", "https://a@b/", "--front-page"], "--url: contains a user or a password"),
+        (["--url", "https://a@b/", "--front-page"], "--url: contains a user name or a password"),
         (
             ["--url", "https://b/", "--no-front-page"],
             "--url: is for the front page; expected none with --no-front-page",
@@ -676,13 +677,13 @@ def odd_dist(tmp_path: Path) -> Path:
     [
         (
             ("index", "yank", f"DIST/{NAME}", "--reason", "\udcff"),
-            f"DIST/{NAME}: the reason '\\udcff' is not valid UTF-8.",
+            f"DIST/{NAME}: has the reason '\\udcff', which is not valid UTF-8.",
         ),
         (
             ("publish", "DIST", "STORE", "--output", "s\udcff"),
             "--output: is 's\\udcff'; expected a folder",
         ),
-        (("index", "mirror", "INDEX", "--project", "\udcff", "-o", "STORE"), "\\udcff: is not a project of INDEX/."),
+        (("index", "mirror", "INDEX", "--project", "\udcff", "-o", "STORE"), "\\udcff: is not a project in INDEX/."),
     ],
     ids=["yank", "publish", "mirror"],
 )

@@ -85,7 +85,7 @@ def test_an_index_of_a_project_named_like_the_folder_of_indexes_is_one(run: Run,
     write_index(tmp_path / "dist", tmp_path / "index")
     with served(tmp_path) as found:
         done = run("index", "mirror", f"{found}/index", "--project", "other", "-o", tmp_path / "here")
-    assert (done.status, done.stderr) == (2, f"error: other: is not a project of {found}/index/. Correct the name.\n")
+    assert (done.status, done.stderr) == (2, f"error: other: is not a project in {found}/index/. Correct the name.\n")
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
     words = ("--project", "rocm*", "--targets", "gfx1201;gfx942", "-o", tmp_path / "here")
     done = run("index", "mirror", address, *words)
     assert (done.status, done.stdout) == (2, "")
-    message = "error: --targets: no package of the index serves gfx1201. There are some for gfx942, gfx1100.\n"
+    message = "error: --targets: no package of the index serves gfx1201. There are packages for gfx942, gfx1100.\n"
     assert done.stderr == message
     assert not (tmp_path / "here").exists()
 
@@ -138,10 +138,13 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("simple", "--project", "x"), "error: simple: is not a URL; expected http://, https://, file:// or s3://\n"),
+        (("simple", "--project", "x"), "error: simple: is not a URL; expected http://, https://, file://, or s3://\n"),
         (("http://127.0.0.1:1/", "--project", "x"), "error: http://127.0.0.1:1/x/: the server does not respond ("),
-        (("file:///no/such", "--project", "x*"), "error: file:///no/such/: has no page of an index"),
-        (("file:///no/such", "--project", "x"), "error: file:///no/such/: has no page of an index. Correct the URL.\n"),
+        (("file:///no/such", "--project", "x*"), "error: file:///no/such/: does not contain a package index"),
+        (
+            ("file:///no/such", "--project", "x"),
+            "error: file:///no/such/: does not contain a package index. Correct the URL.\n",
+        ),
         (("http://h/", "--project", "x", "--version", "new"),
          "error: --version: is 'new'; expected a version specifier"),
         (("http://h/", "--project", "x", "--targets", "gfx9999"), "error: --targets: 'gfx9999' isn't a known"),
@@ -163,7 +166,7 @@ def test_an_address_without_an_index_is_told_before_its_projects(
 ) -> None:
     url = (there / place).as_uri()
     done = run("index", "mirror", url, "--project", project, "-o", tmp_path / "here")
-    assert (done.status, done.stderr) == (1, f"error: {url}/: has no page of an index. Correct the URL.\n")
+    assert (done.status, done.stderr) == (1, f"error: {url}/: does not contain a package index. Correct the URL.\n")
 
 
 @pytest.mark.slow
@@ -377,7 +380,7 @@ def test_a_platform_and_a_python_are_told_apart(run: Run, tmp_path: Path) -> Non
     other = (*words[:2], "--platform", "win_arm64", "-o", tmp_path / "x")
     done = run("index", "mirror", (there / "simple").as_uri(), *other)
     assert done.status == 2
-    assert "has no file of these projects for win_arm64. Choose other projects, versions, or targets." in done.stderr
+    assert "has no files for these projects for win_arm64. Choose other projects, versions, or targets." in done.stderr
 
 
 @pytest.mark.slow
@@ -422,7 +425,7 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
     "a bucket": ({"url": f"s3://bucket/{NAME}"}, f"leads to 's3://bucket/{NAME}'; expected a web URL"),
     "a password": (
         {"url": f"http://me:word@127.0.0.1:1/{NAME}"},
-        "leads to a URL with a user or password at 127.0.0.1; expected a URL without them",
+        "leads to a URL with a user or password at 127.0.0.1; expected a URL without a user and password",
     ),
     "markup": ({"filename": f"<b>{NAME}", "url": f"<b>{NAME}"}, f"lists '<b>{NAME}' at 'HERE/x/<b>{NAME}'; {PLAIN}"),
     "a line end": (
@@ -432,12 +435,12 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
     "non-ASCII": ({"filename": f"é{NAME}", "url": f"é{NAME}"}, f"lists 'é{NAME}' at 'HERE/x/é{NAME}'; {PLAIN}"),
     "no hash": (
         {"hashes": {}},
-        f"has no SHA-256 of {NAME}. Without a hash, the file can't be verified.",
+        f"has no SHA-256 for {NAME}. Without a hash, the file can't be verified.",
     ),
     "an endless size": ({"size": 1 << 62}, f"lists {1 << 62} bytes as the size of {NAME}; expected a valid size"),
     "another project": (
         {"filename": "y-1.0-py3-none-any.whl", "url": "y-1.0-py3-none-any.whl"},
-        "lists 'y-1.0-py3-none-any.whl', a file of y; expected files of x",
+        "lists 'y-1.0-py3-none-any.whl', which belongs to y; expected only files that belong to x",
     ),
 }
 
@@ -461,7 +464,7 @@ def test_projects_with_hostile_names_are_passed_over(run: Run, server: Server, t
     server.add("/", Reply(json.dumps(page).encode(), JSON))
     done = run("index", "mirror", server.address, "--project", "*", "-o", tmp_path / "here")
     assert done.status == 2
-    assert done.stderr == f"error: *: is not a project of {server.address}/. Correct the name.\n"
+    assert done.stderr == f"error: *: is not a project in {server.address}/. Correct the name.\n"
     assert list(tmp_path.iterdir()) == []
 
 

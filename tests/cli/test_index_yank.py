@@ -59,8 +59,8 @@ def test_a_folder_without_an_index_is_reported_with_status_2(tmp_path: Path) -> 
     finished = run("yank", tmp_path / "other" / NAME)
     assert finished.returncode == 2
     assert finished.stderr == (
-        f"error: {tmp_path}/simple-other: is not an index that rocwheel has written. Run rocwheel index first, or "
-        "give the index with --output.\n"
+        f"error: {tmp_path}/simple-other: is not an index that rocwheel wrote. Run rocwheel index first, or "
+        "specify the index with --output.\n"
     )
 
 

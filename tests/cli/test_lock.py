@@ -325,7 +325,7 @@ def test_the_packages_of_every_gpu_are_locked_without_naming_any(sample_dist: Pa
     done = rocwheel(*words)
     assert (done.returncode, done.stdout) == (0, f"{tmp_path}/pylock.toml: 6 packages\n"), done.stderr
     done = rocwheel(*words, "--targets", "gfx906")
-    message = "error: --targets: name only gfx906, but device-all requires others (gfx90a, gfx1030)."
+    message = "error: --targets: lists only gfx906, but device-all requires other GPUs (gfx90a, gfx1030)."
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 

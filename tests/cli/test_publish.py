@@ -145,7 +145,7 @@ def test_a_url_of_no_distribution_is_an_error_about_the_url(run: Run, dist: Path
     run("publish", dist, tmp_path / "store")
     finished = run("index", "yank", f"file://{tmp_path}/store/dist/notes.txt")
     assert finished.status == 2
-    assert finished.stderr.endswith("Give the name of a wheel or sdist in the index.\n")
+    assert finished.stderr.endswith("Specify the name of a wheel or sdist in the index.\n")
 
 
 def test_unfinished_uploads_of_other_runs_are_told(run: Run, dist: Path, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_files_in_a_bucket_are_yanked_by_their_urls(run: Run, dist: Path, s3: S3
 def test_a_store_without_an_index_has_nothing_to_yank(run: Run, tmp_path: Path) -> None:
     finished = run("index", "yank", f"file://{tmp_path}/dist/{NAME}")
     assert (finished.status, finished.stdout) == (2, "")
-    assert "is not an index that rocwheel has" in finished.stderr
+    assert "is not an index that rocwheel wrote" in finished.stderr
 
 
 def test_a_web_server_is_refused_before_it_is_asked(run: Run, dist: Path) -> None:
@@ -207,7 +207,7 @@ def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp
     page.unlink()
     missing = run("publish", dist, tmp_path / "store")
     advice = (
-        "Restore it from a copy, or repair it from its index.html. Without it, files and marks from other "
+        "Restore the page from a copy, or repair it from its index.html. Without the page, files and marks from other "
         "publishers are lost."
     )
     for refused in (broken, missing):

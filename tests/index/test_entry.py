@@ -156,7 +156,7 @@ def test_a_name_that_is_not_a_distribution_name_is_reported(tmp_path: Path, name
     expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     assert (
         fail(tmp_path / name)
-        == f"{tmp_path / name}: isn't the file name of a wheel or sdist; {expected}. Rename or remove the file."
+        == f"{tmp_path / name}: is not the file name of a wheel or sdist; {expected}. Rename or remove the file."
     )
 
 
@@ -187,7 +187,7 @@ def test_metadata_of_another_version_is_reported(add_wheel: AddWheel, version: s
 def test_a_bad_requires_python_is_reported(add_wheel: AddWheel) -> None:
     path = add_wheel("a", "1.0", "Requires-Python: three")
     expected = "expected a version specifier such as '>=3.10'"
-    assert fail(path) == f"{path}: its metadata has Requires-Python 'three'; {expected}"
+    assert fail(path) == f"{path}: has metadata with Requires-Python 'three'; {expected}"
 
 
 def test_a_link_to_nothing_is_reported(tmp_path: Path) -> None:
@@ -369,5 +369,5 @@ def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_path_is_not_the_name_of_a_distribution() -> None:
-    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: isn't the file name of a wheel or sdist"):
+    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: is not the file name of a wheel or sdist"):
         parse_file_name("m-7/x-7.tar.gz")

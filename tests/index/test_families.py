@@ -120,7 +120,7 @@ def test_a_folder_named_like_a_project_is_reported_and_all_others_indexed(
     add_wheel("other").rename(dist_dir / "core" / "other-1.0-py3-none-any.whl")
     problems: list[RocwheelError] = []
     report = write_indexes([dist_dir], output, unread=problems)
-    remedy = "Rename the folder, or index it separately with another --output."
+    remedy = "Rename the folder, or index it separately with a different --output."
     assert [str(problem) for problem in problems] == [
         f"{output}/core: is the page of a project, so it can't be the index of a folder. {remedy}"
     ]
@@ -171,7 +171,7 @@ def test_a_name_that_no_index_lists_can_not_be_yanked(dist_dir: Path, output: Pa
 
 def test_marks_of_a_folder_without_an_index_can_not_be_changed(tmp_path: Path) -> None:
     expected = (
-        f"{tmp_path}: is not an index that rocwheel has written. Run rocwheel index first, or give the index with "
+        f"{tmp_path}: is not an index that rocwheel wrote. Run rocwheel index first, or specify the index with "
         "--output."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
@@ -291,7 +291,7 @@ def test_a_folder_named_like_a_page_is_reported(add_wheel: AddWheel, dist_dir: P
     add_wheel("other").rename(dist_dir / name / "other-1.0-py3-none-any.whl")
     problems: list[RocwheelError] = []
     report = write_indexes([dist_dir], output, unread=problems, options=OPTIONS)
-    remedy = "Rename the folder, or index it separately with another --output."
+    remedy = "Rename the folder, or index it separately with a different --output."
     assert [str(problem) for problem in problems] == [
         f"{output}/{name}: is a page of the index, so it can't be the index of a folder. {remedy}"
     ]

@@ -40,7 +40,7 @@ def test_other_files_are_reported_not_listed(add_wheel: AddWheel, dist_dir: Path
 
 
 def test_a_folder_without_distributions_is_reported(dist_dir: Path, output: Path) -> None:
-    expected = f"{dist_dir}: contains no distributions; expected *.whl or *.tar.gz files"
+    expected = f"{dist_dir}: does not contain any distributions; expected *.whl or *.tar.gz files"
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
 
@@ -48,7 +48,7 @@ def test_a_folder_without_distributions_is_reported(dist_dir: Path, output: Path
 def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     expected = (
         f"{tmp_path}/gone: can't be listed (No such file or directory). "
-        "Give the folder that holds the wheels and sdists."
+        "Specify the folder that contains the wheels and sdists."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(tmp_path / "gone", tmp_path / "simple")
@@ -76,7 +76,7 @@ def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, di
     (dist_dir / "gfx90x").mkdir()
     wheel.rename(dist_dir / "gfx90x" / wheel.name)
     expected = (
-        f"{dist_dir}: contains no distributions; expected *.whl or *.tar.gz files. Index its subfolders "
+        f"{dist_dir}: does not contain any distributions; expected *.whl or *.tar.gz files. Index its subfolders "
         "separately: gfx90x."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
@@ -93,8 +93,9 @@ def test_the_folder_of_a_build_is_refused_with_that_of_its_distributions(
         with pytest.raises(InputError) as caught:
             list_folder(dist_dir, output, may_be_empty=may_be_empty)
         assert str(caught.value) == (
-            f"{dist_dir}: contains no distributions; expected *.whl or *.tar.gz files. Give its subfolder dist, "
-            "which has some."
+            f"{dist_dir}: does not contain any distributions; expected *.whl or *.tar.gz files. Specify its subfolder "
+            "dist, "
+            "which contains distributions."
         )
 
 
@@ -141,10 +142,10 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
         "Check its permissions.\n"
         f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
         "expected 'mismatch' as in the file name\n"
-        f"  {dist_dir}/thing.whl: isn't the file name of a wheel or sdist; "
+        f"  {dist_dir}/thing.whl: is not the file name of a wheel or sdist; "
         "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename or remove the file.\n"
-        f"  {dist_dir}/twice-1.0-py3-none-any.whl: is the same distribution as Twice-1.0.0-py3-none-any.whl under "
-        "another name. Remove one of the two."
+        f"  {dist_dir}/twice-1.0-py3-none-any.whl: is the same distribution as Twice-1.0.0-py3-none-any.whl, with "
+        "another file name. Remove one of the two files."
     )
     assert not output.exists()
     assert not list(dist_dir.glob("*.metadata"))

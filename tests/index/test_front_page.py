@@ -69,7 +69,7 @@ def test_other_text_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("path", ["", "a b/", "a?token=secret&b"])
 def test_passwords_are_not_published(path: str) -> None:
-    with pytest.raises(InputError, match=r"^--url: contains a user or a password") as caught:
+    with pytest.raises(InputError, match=r"^--url: contains a user name or a password") as caught:
         checked_url(f"https://me:secret@example.org/{path}")
     assert "secret" not in str(caught.value)
 

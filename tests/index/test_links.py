@@ -200,7 +200,7 @@ def test_core_metadata_with_another_hash_is_refused(server: Server, tmp_path: Pa
 
 def test_a_file_without_a_hash_is_refused(server: Server, tmp_path: Path) -> None:
     url = offer(server, {"alpha": f'<a href="{add_file(server, ALPHA)}">file</a>'})
-    with pytest.raises(RocwheelError, match=f"has no SHA-256 of {ALPHA}"):
+    with pytest.raises(RocwheelError, match=f"has no SHA-256 for {ALPHA}"):
         write(tmp_path, url)
     assert not (tmp_path / "www").exists()
 
@@ -214,7 +214,7 @@ def test_a_changed_hash_is_refused_and_nothing_is_lost(server: Server, tmp_path:
     with pytest.raises(InputError) as caught:
         write(tmp_path, url)
     assert str(caught.value) == (
-        f"{server.address}/dist/{ALPHA}: has the SHA-256 {sha(b'two')}, but this index has listed another hash; "
+        f"{server.address}/dist/{ALPHA}: has the SHA-256 {sha(b'two')}, but this index already listed another hash; "
         f"expected {sha(b'one')}. Ask the publisher. If you trust the new file, remove its entry from "
         f"{(tmp_path / 'www').as_uri()}/simple/.rocwheel-links.json."
     )
@@ -225,7 +225,7 @@ def test_a_hash_is_remembered_after_its_file_was_removed(server: Server, tmp_pat
     write(tmp_path, offer_alpha(server))
     found = write(tmp_path, offer_alpha(server, version="2.0"))
     assert (found[""].new, found[""].removed) == (("alpha-2.0-py3-none-any.whl",), (ALPHA,))
-    with pytest.raises(InputError, match="has listed another hash"):
+    with pytest.raises(InputError, match="already listed another hash"):
         write(tmp_path, offer_alpha(server, b"two"))
     write(tmp_path, offer_alpha(server))
     assert [file["filename"] for file in files(tmp_path)] == [ALPHA]
@@ -335,7 +335,9 @@ def test_a_project_that_one_index_owns_is_never_taken_from_another(start_server:
 def test_one_name_with_different_hashes_in_a_pooled_project_is_refused(start_server: Start, tmp_path: Path) -> None:
     one, other = start_server(), start_server()
     urls = offer_alpha(one), offer_alpha(other, b"two")
-    with pytest.raises(InputError, match=rf"is another file at {other.address}/dist/{ALPHA}. Remove the project from"):
+    with pytest.raises(
+        InputError, match=rf"is a different file at {other.address}/dist/{ALPHA}. Remove the project from"
+    ):
         write(tmp_path, *urls, pool="alpha")
     write(tmp_path, *urls)
     assert [file["url"] for file in files(tmp_path)] == [f"{one.address}/dist/{ALPHA}"]
@@ -403,7 +405,7 @@ def test_an_index_of_files_and_one_of_links_do_not_share_a_folder(server: Server
     dist = make_wheel(tmp_path / "dist", "beta", {}, tag="py3-none-any", is_purelib=True).parent
     write_index(dist, tmp_path / "www/simple", options=IndexOptions(placement=FilePlacement.COPY))
     before = snapshot(tmp_path / "www")
-    with pytest.raises(InputError, match="is an index of files, not of links"):
+    with pytest.raises(InputError, match="is an index of files, not an index of links"):
         write(tmp_path, offer_alpha(server))
     assert snapshot(tmp_path / "www") == before
     store = FolderStore(tmp_path / "links")
@@ -498,14 +500,14 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
         "beta",
         "nightly",
     ]
-    with pytest.raises(ProblemsError, match="has listed another hash"):
+    with pytest.raises(ProblemsError, match="already listed another hash"):
         write(tmp_path, offer_alpha(server, b"two"), **more)
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("index = []", "lists no indexes"),
+        ("index = []", "doesn't list any indexes"),
         ("[[index]]\nurl = 3", "is not a list of indexes"),
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nextra = 1", "is not a list of indexes"),
         ("[[index]]\nurl = 'file:///srv/simple'\nprojects = ['a']", "index 1 has the URL 'file:///srv/simple'"),
@@ -517,7 +519,7 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
         ("[[index]]\nurl = 'http://h/'\nprojects = ['a']\nstreams = ['index.html']", "has the stream 'index.html'"),
         (
             "[[index]]\nurl = 'http://h/'\nprojects = ['a*']\n[[index]]\nurl = 'http://i/'\nprojects = ['A_B']",
-            "index 2 names a-b, which belongs to index 1",
+            "index 2 lists a-b, which belongs to index 1",
         ),
     ],
 )

@@ -59,7 +59,7 @@ def test_what_names_the_gpus(
 def test_what_the_machine_would_decide_is_refused() -> None:
     with pytest.raises(InputError, match="depends on the GPUs of a machine") as caught:
         targets_to_lock(parse_requirements(["rocm[device]"]), None, {})
-    assert str(caught.value).endswith("Name the GPUs: --targets gfx942.")
+    assert str(caught.value).endswith("Specify the GPUs, for example with --targets gfx942.")
 
 
 CORE = ("rocm", "rocm-sdk-core")
@@ -85,7 +85,7 @@ def test_packages_for_the_named_gpus_are_well(projects: tuple[str, ...], text: s
 def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
     projects = ("rocm-sdk-device", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942")
     message = (
-        "rocm-sdk-device-gfx942: is required by the plain wheel of rocm-sdk-device, as lock files have no "
+        "rocm-sdk-device-gfx942: is required by the plain wheel of rocm-sdk-device, because lock files can't contain "
         "variants. Lock rocm-sdk-device-gfx... for the GPU instead, or an extra such as rocm[device-gfx942]."
     )
     with pytest.raises(InputError, match=re.escape(message)):
@@ -95,7 +95,7 @@ def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
 @pytest.mark.parametrize("targets", [(), ("gfx942",)])
 def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...]) -> None:
     message = (
-        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected by this machine's GPUs, or "
+        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected because of this machine's GPUs, or "
         "another package requires it"
     )
     projects = (*CORE, "rocm-sdk-libraries-gfx103x-dgpu")
@@ -106,7 +106,7 @@ def test_a_package_that_this_machine_chose_is_an_error(targets: tuple[str, ...])
 def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
     projects = (*CORE, "rocm-sdk-device-gfx906", "rocm-sdk-libraries-gfx103x-dgpu")
     message = (
-        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected by this machine's GPUs, or "
+        "rocm-sdk-libraries-gfx103x-dgpu: is for gfx103x-dgpu: it was selected because of this machine's GPUs, or "
         "another package requires it"
     )
     with pytest.raises(InputError, match=re.escape(message)):
@@ -114,7 +114,7 @@ def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
 
 
 def test_an_extra_that_resolvers_pass_over_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, which an extra requires"):
+    with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, although an extra requires it"):
         check_locked(CORE, parse_requirements(["rocm[device-gfx1100]"]), ("gfx1100",), "pylock.toml", is_given=False)
 
 
@@ -140,16 +140,19 @@ def test_a_text_that_is_no_requirement_is_named_without_its_password() -> None:
     [
         (
             "rocm[libraries,device-gfx906]",
-            "name only gfx90a, but an extra requires gfx906. Also name gfx906, or remove its extra.",
+            "lists only gfx90a, but an extra requires gfx906. Add gfx906 to --targets, or remove its extra.",
         ),
         (
             "rocm-sdk-device-gfx906",
-            "name only gfx90a, but rocm-sdk-device-gfx906 is required. Also name gfx906, or remove the package.",
+            (
+                "lists only gfx90a, but rocm-sdk-device-gfx906 is required. Add gfx906 to --targets, or remove the "
+                "package."
+            ),
         ),
         (
             "rocm[device-all]",
             (
-                "name only gfx90a, but device-all requires others (gfx906). Omit --targets, or request "
+                "lists only gfx90a, but device-all requires other GPUs (gfx906). Omit --targets, or request "
                 "device-gfx90a instead of device-all."
             ),
         ),
@@ -192,7 +195,7 @@ def test_no_secret_of_a_url_is_told() -> None:
 def test_gpus_without_packages_are_told_in_the_words_of_the_selector() -> None:
     assert why_not(NO_GPU) == (
         "ROCm 7.0.0 has no packages for gfx1100 on linux. Available: gfx906, gfx90a",
-        "Name GPUs that have packages: --targets.",
+        "Specify GPUs that have packages with --targets.",
     )
 
 
@@ -202,7 +205,9 @@ def test_only_extras_that_are_asked_for_count() -> None:
         "warning: The package `rocm-sdk==7.0.0` does not have an extra named `other`\n"
     )
     problems = lacking_extras(said, ["ROCm[libraries,Profilr]", "rocm_sdk"])
-    assert list(map(str, problems)) == ["rocm[profilr]: does not exist. Correct its name, or leave it out."]
+    assert list(map(str, problems)) == [
+        "rocm[profilr]: does not exist. Correct the name of the extra, or omit the extra."
+    ]
 
 
 @pytest.mark.slow

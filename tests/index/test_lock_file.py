@@ -91,7 +91,7 @@ def test_names_that_installers_take(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["lock.toml", "pylock.a.b.toml", "pylock", "requirements.txt"])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=re.escape(f"{name}: is not a lock file name")):
+    with pytest.raises(InputError, match=re.escape(f"{name}: is not the name of a lock file")):
         check_lock_name(Path(name))
 
 

@@ -147,13 +147,16 @@ def test_an_html_page_that_is_cut_off_is_made_again_of_the_json_page(
     [
         (
             "alpha/",
-            r"alpha/index\.json: can't be read as a page of the index \(.*\)\. Restore it from a copy, or repair it",
+            (
+                r"alpha/index\.json: can't be read as a page of the index \(.*\)\. Restore the page from a copy, or "
+                r"repair it"
+            ),
         ),
         (
             "",
             (
                 "index.json: can't be read as the page of all projects, nor can index.html next to it. Restore one of "
-                "them"
+                "the two pages"
             ),
         ),
     ],

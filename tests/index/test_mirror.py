@@ -63,7 +63,7 @@ def test_what_is_named_is_taken_whatever_it_is(there: Path) -> None:
 def test_names_that_no_index_has_are_reported_together(there: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         plan(there, projects=("jax", "rocm*", "numpy*"))
-    assert [str(problem).partition(" of ")[0] for problem in caught.value.problems] == [
+    assert [str(problem).partition(" in ")[0] for problem in caught.value.problems] == [
         "jax: is not a project",
         "numpy*: is not a project",
     ]
@@ -169,7 +169,7 @@ def test_a_broken_promise_of_metadata_is_an_error(there: Path, tmp_path: Path) -
     document = json.loads(page.read_text())
     document["files"][0]["core-metadata"] = {"sha256": "0" * 64}
     page.write_text(json.dumps(document))
-    with pytest.raises(InputError, match="has other core metadata than its page lists"):
+    with pytest.raises(InputError, match="has different core metadata than its page lists"):
         mirror(there, tmp_path / "here")
 
 
@@ -217,7 +217,7 @@ def test_an_index_without_a_page_of_all_projects_has_those_that_have_pages(there
     for name in ("index.html", "index.json"):
         (there / "simple" / name).unlink()
     assert projects(plan(there, projects=("torch",))) == ["torch"]
-    with pytest.raises(InputError, match="rocm-sdk-cor: is not a project of"):
+    with pytest.raises(InputError, match="rocm-sdk-cor: is not a project in"):
         plan(there, projects=("torch", "rocm-sdk-cor"))
 
 
@@ -227,14 +227,14 @@ def test_what_is_to_be_taken_from_all_indexes_has_to_be_a_project_of_one(there: 
     either = " or ".join(f"{(place / 'simple').as_uri()}/" for place in (there, other))
     assert [str(problem) for problem in caught.value.problems] == [
         "--pool: 'rocm-*' is a pattern; expected the name of a project. Repeat the option for each project.",
-        f"--pool: 'rocm-sdk-cor' is not a project of {either}. Correct the name.",
+        f"--pool: 'rocm-sdk-cor' is not a project in {either}. Correct the name.",
     ]
 
 
 def test_two_indexes_that_contradict_each_other_are_an_error_where_both_count(there: Path, other: Path) -> None:
     make_wheel(other / "dist", "rocm_sdk_core", {"x.py": b"other"}, tag="py3-none-any", is_purelib=True)
     write_index(other / "dist", other / "simple")
-    with pytest.raises(InputError, match="is another file at"):
+    with pytest.raises(InputError, match="is a different file at"):
         plan(there, other, pooled=frozenset({"rocm-sdk-core"}))
     assert [file.version for file in plan(there, other, projects=("rocm-sdk-core",)).files] == ["1.0"]
 
@@ -301,7 +301,9 @@ def test_what_the_source_has_no_more_stays_until_the_mirror_is_to_be_exact(there
 @pytest.mark.parametrize("exact", [True, False])
 def test_an_index_is_not_mirrored_to_where_it_has_its_files(there: Path, exact: bool) -> None:
     before = sorted(path.name for path in (there / "dist").iterdir())
-    with pytest.raises(InputError, match="dist: contains the files of the index itself; expected another folder"):
+    with pytest.raises(
+        InputError, match="dist: contains the files of the mirrored index itself; expected another folder"
+    ):
         make_mirror(plan(there), there, MirrorOptions(exact=exact))
     assert sorted(path.name for path in (there / "dist").iterdir()) == before
 

@@ -113,7 +113,7 @@ def test_a_store_in_the_folder_of_the_distributions_is_refused(dist: Path, name:
         publish(dist, FolderStore(dist / name))
     assert str(caught.value) == (
         f"{dist / name}: would store its files in {dist / name / 'dist'}, below their source folder; expected a "
-        "store next to that folder or above it. Choose another STORE."
+        "store next to that folder or above it. Choose a different STORE."
     )
     assert sorted(path.name for path in dist.iterdir()) == [A, B]
 
@@ -143,7 +143,7 @@ def test_other_bytes_of_a_published_name_are_refused(dist: Path, store: Store, t
     add(tmp_path / "new", "alpha", text=b"x = 2\n")
     add(tmp_path / "new", "gamma")
     before = names(store)
-    with pytest.raises(InputError, match=f"lists {A} with other bytes") as caught:
+    with pytest.raises(InputError, match=f"lists {A} with different bytes") as caught:
         publish(tmp_path / "new", store)
     assert "A file is never replaced" in str(caught.value)
     assert names(store) == before
@@ -152,7 +152,7 @@ def test_other_bytes_of_a_published_name_are_refused(dist: Path, store: Store, t
 
 def test_other_bytes_of_a_stored_file_that_no_page_lists_are_refused(dist: Path, store: Store) -> None:
     store.put(f"dist/{A}", b"other")
-    with pytest.raises(TakenError, match=f"dist/{A}: exists with other bytes"):
+    with pytest.raises(TakenError, match=f"dist/{A}: exists with different bytes"):
         publish(dist, store)
     assert names(store) == [f"dist/{A}"]
 
@@ -173,7 +173,7 @@ def test_other_core_metadata_of_a_stored_file_is_refused_before_anything_is_sent
         store.put(f"dist/{A}", dist / A)
     store.put(f"dist/{A}.metadata", b"Metadata-Version: 2.1\nName: alpha\nVersion: 1.0\nRequires-Dist: other\n")
     before = names(store)
-    with pytest.raises(TakenError, match=f"dist/{A}.metadata: exists with other bytes"):
+    with pytest.raises(TakenError, match=f"dist/{A}.metadata: exists with different bytes"):
         publish(dist, store, PublishOptions(is_dry_run=is_dry_run))
     assert names(store) == before
 
@@ -182,7 +182,7 @@ def test_other_core_metadata_of_a_listed_file_that_is_gone_is_refused(dist: Path
     publish(dist, store)
     store.delete(f"dist/{A}")
     store.put(f"dist/{A}.metadata", b"other", create=False)
-    with pytest.raises(TakenError, match=f"dist/{A}.metadata: exists with other bytes"):
+    with pytest.raises(TakenError, match=f"dist/{A}.metadata: exists with different bytes"):
         publish(dist, store, PublishOptions(is_dry_run=True))
 
 

@@ -97,15 +97,17 @@ def test_two_files_of_one_name_with_different_bytes_are_refused(
     wheel = add_wheel("shared", "1.0", "Keywords: other")
     with pytest.raises(ProblemsError) as caught:
         write_index(folders, output)
-    remedy = "Remove one of the two, or index each folder separately."
+    remedy = "Remove one of the two files, or index each folder separately."
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{folders[1] / wheel.name}: differs from {wheel}; expected the same file. {remedy}"
+        f"{folders[1] / wheel.name}: differs from {wheel}; expected the same bytes. {remedy}"
     ]
     assert not output.exists()
 
 
 def test_a_folder_that_is_given_twice_is_refused(folders: list[Path], output: Path) -> None:
-    with pytest.raises(InputError, match=re.escape("a folder is given twice. Give each folder once.")):
+    with pytest.raises(
+        InputError, match=re.escape("the same folder is specified twice. Specify each folder only once.")
+    ):
         write_index([folders[0], folders[1], folders[0].parent / "more/../dist"], output)
     assert not output.exists()
 

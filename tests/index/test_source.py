@@ -56,7 +56,7 @@ def test_what_else_a_page_lists_is_sorted_out(server: Server) -> None:
     assert listing.ignored == ("notes.txt",)
     assert [str(problem).partition(": ")[2].partition(";")[0] for problem in listing.problems] == [
         f"lists 'evil/{NAME}' at '{server.address}/x/evil%2f{NAME}'",
-        "lists 'y-1.tar.gz', a file of y",
+        "lists 'y-1.tar.gz', which belongs to y",
         f"lists {NAME} twice with different hashes. Ask the publisher.",
     ]
 
@@ -94,10 +94,10 @@ def test_an_index_in_a_folder_is_read_by_its_url(tmp_path: Path, name: str, data
     (file,) = listing.files
     assert b"".join(stream_file(file, 1)) == b"ata"
     assert source.read_project("y") is None
-    with pytest.raises(RocwheelError, match="has no page of an index"):
+    with pytest.raises(RocwheelError, match="does not contain a package index"):
         source.projects()
 
 
 def test_a_text_that_is_no_url_is_refused() -> None:
-    with pytest.raises(InputError, match=r"simple: is not a URL; expected http://, https://, file:// or s3://"):
+    with pytest.raises(InputError, match=r"simple: is not a URL; expected http://, https://, file://, or s3://"):
         IndexSource("simple")

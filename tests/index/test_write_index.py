@@ -272,7 +272,7 @@ def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     output = tmp_path / "www" / "simple"
     expected = (
         f"{output}: can't be served with {dist_dir} from one folder. Write the index next to the folder or above "
-        "it, or put the files into it with --files hardlink or copy."
+        "it, or use --files hardlink or --files copy."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
@@ -289,7 +289,7 @@ def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_di
     output.mkdir()
     (output / "index.html").write_text("<title>My site</title>")
     expected = (
-        f"{output}/index.html: is a page that this command did not write for this place. Give another --output, "
+        f"{output}/index.html: is a page that this command did not write for this path. Choose another --output, "
         "or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
@@ -359,7 +359,7 @@ def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
     add_wheel("a")
     write_index(dist_dir, output / "a", options=IndexOptions(placement=FilePlacement.COPY))
     expected = (
-        f"{output}/a/index.html: is a page that this command did not write for this place. Give another --output, "
+        f"{output}/a/index.html: is a page that this command did not write for this path. Choose another --output, "
         "or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
@@ -377,7 +377,7 @@ def test_a_file_of_somebody_else_is_not_replaced(
     theirs.parent.mkdir(parents=True)
     (dist_dir.parent / "kept").write_text("theirs")
     theirs.symlink_to(dist_dir.parent / "kept") if is_link else theirs.write_text("theirs")
-    expected = f"{theirs}: is a file that this command did not write. Choose another --output, or remove it."
+    expected = f"{theirs}: is a file that this command did not write. Choose another --output, or remove the file."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert [path for path in output.rglob("*") if not path.is_dir()] == [theirs]
@@ -418,10 +418,10 @@ def test_a_file_in_the_place_of_a_project_is_reported_before_anything_is_written
     assert str(caught.value).splitlines() == [
         f"{output}: 5 problems",
         f"  {output}/a: is a link to {dist_dir.parent}; expected a regular folder. Remove the link.",
-        f"  {output}/b: is not a folder. Choose another --output, or remove it.",
-        f"  {output}/c/index.html: is a folder; expected a file that can be replaced, or nothing. Remove it.",
-        f"  {dist_dir}/{wheel.name}.metadata: is a pipe; expected a file that can be replaced, or nothing. Remove it.",
-        f"  {output}/index.json: is a pipe; expected a file that can be replaced, or nothing. Remove it.",
+        f"  {output}/b: is not a folder. Choose another --output, or remove the file.",
+        f"  {output}/c/index.html: is a folder; expected a regular file or nothing. Remove it.",
+        f"  {dist_dir}/{wheel.name}.metadata: is a pipe; expected a regular file or nothing. Remove it.",
+        f"  {output}/index.json: is a pipe; expected a regular file or nothing. Remove it.",
     ]
     assert not (output / "index.html").exists()
     assert not (output / KNOWN_NAME).exists()
@@ -435,7 +435,7 @@ def test_a_socket_is_not_replaced(
     with socket.socket(socket.AF_UNIX) as listener:
         monkeypatch.chdir(output)  # the address of a socket is short
         listener.bind("index.html")
-    expected = f"{output}/index.html: is a socket; expected a file that can be replaced, or nothing. Remove it."
+    expected = f"{output}/index.html: is a socket; expected a regular file or nothing. Remove it."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
 
@@ -545,8 +545,9 @@ def test_what_is_used_up_is_named(
     monkeypatch.setattr(os, "fsync", refuse)
     disk = next(place for place in output.parents if place.is_mount())
     expected = (
-        f"{output}: can't be written because {why.format(disk=disk)}. Make room there, and run the command again. "
-        "Until then, the index lists only files that exist."
+        f"{output}: can't be written because {why.format(disk=disk)}. Free up space on the disk, and run the command "
+        "again. "
+        "Until then, the index lists only existing files."
     )
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)

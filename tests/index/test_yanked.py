@@ -134,11 +134,13 @@ def test_what_can_not_be_yanked_is_refused_before_anything_is_written(dist_dir: 
         write_index(
             dist_dir, output, options=IndexOptions(yanking=Yanking({"c.whl": "", OLD: "\x1b[m", NEW: ""}, (NEW,)))
         )
-    ways = "is not in the folder, so it can't be yanked or unyanked. Give the name of a wheel or sdist in the folder."
+    ways = (
+        "is not in the folder, so it can't be yanked or unyanked. Specify the name of a wheel or sdist in the folder."
+    )
     assert [str(problem) for problem in caught.value.problems] == [
         f"{dist_dir}/c.whl: {ways}",
-        f"{dist_dir}/{OLD}: the reason '\\x1b[m' has control characters. Remove them.",
-        f"{dist_dir}/{NEW}: is to be both yanked and unyanked. Choose one of them.",
+        f"{dist_dir}/{OLD}: has the reason '\\x1b[m', which contains control characters. Remove them.",
+        f"{dist_dir}/{NEW}: can't be both yanked and unyanked. Either yank or unyank the file.",
     ]
     assert not output.exists()
 

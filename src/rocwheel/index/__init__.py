@@ -1,1 +1,1 @@
-"""Package indexes: written as static files, published to stores, read from third parties, and mirrored."""
+"""Writes package indexes as static files, publishes them to stores, reads third-party indexes, and mirrors them."""

@@ -1,4 +1,4 @@
-"""One wheel or sdist as an index lists it: facts from its members and metadata, and the checks that it must pass."""
+"""Reads a wheel or sdist for an index: information from its members and metadata, and the checks that it must pass."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 
 _NAMED = 10
-"""The maximum number of members that a message names for one fault."""
+"""The maximum number of members that a message lists for one fault."""
 _REMEDY = "Build the wheel again."
 
 
 def check_members(path: Path, members: Mapping[str, ZipMember], refused: Sequence[InputError] = ()) -> None:
-    """Raise `InputError` for a fault in the members of the wheel at ``path``, or `ProblemsError` for several.
+    """Raise `InputError` for a fault in the members of the wheel at ``path``, or `ProblemsError` for several faults.
 
-    ``refused`` contains the faults in its headers that installers reject.
+    ``refused`` contains the faults in the wheel's headers that installers reject.
 
     Every member is unpacked. Its name must lead into the environment, and RECORD must list it (:pep:`427`). The hashes
     in RECORD are not checked.
@@ -84,7 +84,7 @@ def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[I
         return
     try:
         text = read_member(record)
-    except InputError:  # reported with the damaged members
+    except InputError:  # it is reported with the damaged members
         return
     try:
         rows = parse_record(text, record.source)
@@ -99,7 +99,7 @@ def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[I
 
 
 def read_variant_text(path: Path, members: Mapping[str, ZipMember], label: str) -> str:
-    """Return the ``variant.json`` of a wheel in rocwheel's spelling, or an empty string for a plain wheel.
+    """Return the ``variant.json`` of a wheel in the format that rocwheel writes, or an empty string for a plain wheel.
 
     ``label`` is the variant label in the file name, or an empty string. Raises the same errors as `read_wheel_text`.
     """
@@ -119,11 +119,11 @@ _LONGEST_SUMMARY = 512
 
 
 class About(msgspec.Struct, frozen=True, array_like=True):
-    """The facts that a distribution states about itself. Unreadable facts are empty."""
+    """The information that a distribution contains about itself. Unreadable values are empty."""
 
     summary: str = ""
     targets: tuple[str, ...] = ()
-    """GPU target ids, such as ``gfx90a:xnack+``."""
+    """GPU target IDs, such as ``gfx90a:xnack+``."""
     requires: dict[str, tuple[tuple[str, str], ...]] = {}
     """Maps each extra to the normalized names and extras that it requires.
 
@@ -136,9 +136,9 @@ class _Declared(msgspec.Struct, frozen=True):
 
 
 def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tuple[str, str]] = ()) -> About:
-    """Return the facts in core metadata, in the file `DECLARATION_NAME`, and in other pairs of extra and requirement.
+    """Return the information in core metadata, the file `DECLARATION_NAME`, and other pairs of extra and requirement.
 
-    Malformed facts are left out, because an index lists a distribution regardless.
+    Malformed values are left out, because an index lists a distribution regardless of them.
     """
     rows = [*_requirements(metadata), *requires]
     extras = metadata.get("provides_extra", ())
@@ -168,9 +168,9 @@ def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tu
 
 
 def read_requires_txt(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the extra and requirement for each line of a setuptools ``requires.txt``.
+    """Yield the extra and the requirement for each line of a setuptools ``requires.txt``.
 
-    A section is an extra and a marker.
+    The name of a section has an extra and a marker.
     """
     return ((extra, requirement) for extra, _, requirement in parse_requires_txt(text))
 
@@ -202,17 +202,17 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     version: str
     """The normalized version."""
     identity: str
-    """A value unique within the project: the version and, for a wheel, the build, tags, and label, all normalized."""
+    """A unique value within the project: the version and, for a wheel, the build, tags, and label, all normalized."""
     size: int
     sha256: str
-    """Empty for a file whose bytes may change."""
+    """The SHA-256 of the file; empty for a file whose bytes may change."""
     requires_python: str | None
     metadata_sha256: str | None
     """The hash of the static core metadata (:pep:`658`), or `None` for an sdist with dynamic metadata."""
     upload_time: int
-    """Microseconds since 1970 (:pep:`700`). For a newly read file, the time of its last modification."""
+    """The upload time in microseconds since 1970 (:pep:`700`). A newly read file has its last modification time."""
     about: About = About()
-    """Descriptive facts for people."""
+    """Information about the distribution for people."""
     label: str = ""
     """The label of a wheel variant (:pep:`825`, a draft); empty for other files."""
     variant: str = ""
@@ -220,28 +220,28 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ReadEntry(msgspec.Struct, frozen=True):
-    """A file that was read, and its identity."""
+    """A file that was read, with its index entry."""
 
     entry: IndexEntry
     metadata: bytes | None
-    """The core metadata whose hash is in the entry."""
+    """The core metadata, whose hash is in the entry."""
     stamp: FileStamp
 
 
 class _Texts(NamedTuple):
-    """The texts in a distribution that describe it."""
+    """The texts in a distribution that describe the distribution."""
 
     metadata: bytes
     declared: bytes = b""
-    """The list of GPU targets; empty if it is absent or unreadable."""
+    """The list of GPU targets; empty if the list is absent or unreadable."""
     variant: str = ""
-    """The ``variant.json`` in the form that `IndexEntry` uses."""
+    """The ``variant.json`` in the format that `IndexEntry` uses."""
 
 
 def read_entry(path: Path, advance: Callable[[int], object] = SILENT.advance) -> ReadEntry:
     """Read a wheel or sdist. The whole file is hashed, unpacked, and compared with its checksums.
 
-    ``advance`` is called with the number of bytes that are hashed, step by step. Raises `InputError` for an invalid
+    ``advance`` is called repeatedly with the number of bytes that were hashed. Raises `InputError` for an invalid
     distribution name, for an unreadable or damaged file, for metadata that disagrees with the name, and for a RECORD
     that disagrees with the members. Raises `ProblemsError` for several faults.
     """
@@ -310,7 +310,7 @@ def _parse_metadata(path: Path, data: bytes) -> RawMetadata:
     try:
         return parse_core_metadata(data)[0]
     except CoreMetadataError as e:
-        raise InputError(path, f"its metadata can't be read: {e}") from e
+        raise InputError(path, f"has metadata that can't be read: {e}") from e
 
 
 def _check(path: Path, name: FileName, metadata: RawMetadata) -> None:
@@ -318,7 +318,7 @@ def _check(path: Path, name: FileName, metadata: RawMetadata) -> None:
     try:
         read_specifier(metadata.get("requires_python", ""))
     except InvalidSpecifier as e:
-        found = f"its metadata has Requires-Python {quoted(metadata.get('requires_python', ''))}"
+        found = f"has metadata with Requires-Python {quoted(metadata.get('requires_python', ''))}"
         raise InputError(path, found, expected="a version specifier such as '>=3.10'") from e
 
 
@@ -334,7 +334,7 @@ _INDEX = "simple"
 
 
 def find_distributions(folder: Path) -> list[Path]:
-    """Return the wheels and sdists in a folder and in its family folders, without the index.
+    """Return the wheels and sdists in a folder and in its family folders. Files in the index itself are left out.
 
     Raises `OSError` for a folder that can't be read.
     """

@@ -1,4 +1,4 @@
-"""Additional files of an index, such as its front page, generated from the list of its distributions."""
+"""Writes additional files of an index, such as its front page, which are generated from the list of distributions."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ class IndexContent(msgspec.Struct, frozen=True):
     """The contents of an index."""
 
     projects: dict[str, list[IndexEntry]]
-    """The files of each project, by normalized name, sorted by version and file name."""
+    """The files of each project, sorted by version and file name. The key is the normalized name of the project."""
     yanked: dict[str, str]
-    """The reasons of yanked files, by file name. A reason may be empty."""
+    """The reasons for yanking files, keyed by file name. A reason may be empty."""
     bases: dict[str, str]
-    """Maps each file name to the relative URL from its project's folder to its folder: empty, or ending in a slash."""
+    """The relative URL from a project's folder to the folder of each file, which is empty or ends with a slash."""
     family: str = ""
     """The family of an index that is below the main index; empty for the main index."""
     standing: Collection[str] = ()
-    """Projects that have not changed since the files in ``made`` were generated."""
+    """Projects that haven't changed since the files in ``made`` were generated."""
     made: Mapping[str, bytes] = {}
-    """The files that an earlier run generated with the same makers, by name; empty if any of them has changed since."""
+    """The files that an earlier run generated with the same makers, keyed by name; empty if any of them has changed."""
     families: Mapping[str, IndexContent] = {}
-    """The family indexes below this index, by folder name."""
+    """The family indexes below this index, keyed by folder name."""
 
 
 Extras = Callable[[IndexContent], Mapping[str, bytes]]
-"""Returns the contents of files by name: ``NAME`` in the output, or ``PROJECT/NAME`` next to a project's pages.
+"""A function that returns the contents of files, keyed by name.
 
-Files of a project are written before its page, which may link to them. Files of the output are written after all pages.
-Makers must not use the names of pages and distributions. They run again only if the content or their digest has
-changed; see `VersionedExtras`.
+A name is ``NAME`` for a file in the output, or ``PROJECT/NAME`` for a file next to a project's pages. Files of a
+project are written before its page, which may link to them. Files of the output are written after all pages. Makers
+must not use the names of pages and distributions. They run again only if the content or their digest has changed; see
+`VersionedExtras`.
 """
 
 
@@ -63,7 +64,10 @@ class VersionedExtras(Protocol):
 
 
 NextExtras = Callable[[bytes], Extras]
-"""Returns the maker of such a file, given the current contents of the file, which are empty if it doesn't exist."""
+"""A function that returns a file's maker.
+
+Its argument is the current content of the file, empty if there is no file.
+"""
 
 
 def no_extras(_: IndexContent) -> Mapping[str, bytes]:
@@ -72,8 +76,8 @@ def no_extras(_: IndexContent) -> Mapping[str, bytes]:
 
 
 def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise `InputError` for files at ``names`` that no earlier run has written, or `ProblemsError` for several."""
-    remedy = "Choose another --output, or remove it."
+    """Raise `InputError` for files at ``names`` that no earlier run wrote, or `ProblemsError` for several files."""
+    remedy = "Choose another --output, or remove the file."
     raise_all(
         str(output),
         [
@@ -85,14 +89,14 @@ def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> 
 
 
 def _is_page(path: Path) -> bool:
-    """Return whether a file is a page of an index whose notes are missing."""
+    """Return whether a file is a page of an index that has lost its notes."""
     with suppress(OSError):
         return GENERATOR.encode() in read_regular(path)
     return False
 
 
 def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files that are not in the output already."""
+    """Return the files that are missing in the output or different there."""
     changed = {}
     for name, data in files.items():
         with suppress(OSError):
@@ -103,19 +107,19 @@ def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]
 
 
 def note_extras(maker: str, made: Mapping[str, bytes], families: Mapping[str, IndexContent]) -> KnownExtras:
-    """Return the record of the files that makers with this digest have ``made``."""
+    """Return the record of the files in ``made``, which makers with this digest generated."""
     digests = {name: make_digest(data) for name, data in made.items()}
     return KnownExtras(maker, digests, digest_families(families))
 
 
 def digest_families(families: Mapping[str, IndexContent]) -> str:
-    """Return a digest that stays equal while the family indexes list the same files; empty without families."""
+    """Return a digest that stays the same while the family indexes list the same files; empty without families."""
     listed = [(name, one.projects, one.yanked) for name, one in families.items()]
     return make_digest(msgspec.msgpack.encode(listed)) if listed else ""
 
 
 def read_made(output: Path, noted: KnownExtras, maker: str) -> dict[str, bytes] | None:
-    """Return the files that makers with this digest have made, if all of them are unchanged."""
+    """Return the files that makers with this digest generated, or `None` if any of them has changed."""
     if maker != noted.maker:
         return None
     made = {}
@@ -128,7 +132,7 @@ def read_made(output: Path, noted: KnownExtras, maker: str) -> dict[str, bytes] 
 
 
 def digest_maker(extras: Extras, family: str) -> str:
-    """Return the digest of the makers' code version and of their output for empty content."""
+    """Return the digest of the makers' code version and of the files that they generate for an empty index."""
     nothing = sorted(extras(IndexContent({}, {}, {}, family)).items())
     version = extras.version if isinstance(extras, VersionedExtras) else b""
     return make_digest(msgspec.msgpack.encode([version, *nothing]))
@@ -137,7 +141,7 @@ def digest_maker(extras: Extras, family: str) -> str:
 def write_extras(output: Path, files: Mapping[str, bytes], noted: Mapping[str, str] | None = None) -> list[str]:
     """Write files atomically, and return the paths of files that didn't match their ``noted`` digests.
 
-    Such files were edited by someone. Raises `WorkError` if the output can't be written.
+    Someone has edited such files. Raises `WorkError` if the output can't be written to.
     """
     replaced = {name: write_changed(output / name, data) for name, data in files.items()}
     known = noted or {}
@@ -149,10 +153,10 @@ def write_extras(output: Path, files: Mapping[str, bytes], noted: Mapping[str, s
 
 
 def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[str]) -> None:
-    """Remove files that an earlier run has written and this run has not. Raises `WorkError` if that fails."""
+    """Remove files that an earlier run wrote but this run didn't. Raises `WorkError` if that fails."""
     for name in known:
         path = output / name
-        # An earlier run can't have written a folder with this name as a file.
+        # The path is a folder, so it isn't the file that an earlier run wrote.
         if name in wanted or not _is_extra(name) or path.parent.is_symlink() or path.is_dir():
             continue
         try:
@@ -165,6 +169,6 @@ def remove_stale_extras(output: Path, known: Iterable[str], wanted: Collection[s
 
 
 def _is_extra(name: str) -> bool:
-    """Return whether a noted name is valid for such a file. The notes may have been edited."""
+    """Return whether a noted name is a valid name for an additional file. Someone may have edited the notes."""
     parts = name.split("/")
     return len(parts) <= 2 and set(PAGES).isdisjoint(parts) and all(map(is_file_name, parts))

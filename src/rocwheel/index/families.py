@@ -1,7 +1,7 @@
-"""Writes one index for each GPU family: it lists the shared distributions and those in the family's folder.
+"""Writes one index for each GPU family. It lists the shared distributions and the distributions in the family's folder.
 
-The packages of several families can have the same names, so one index can't list them all. They are in folders below
-the folder of the shared distributions. Likewise, their indexes are below the main index.
+The packages of several families can have the same names, so a single index can't list them all. They are in folders
+below the folder of the shared distributions. Similarly, their indexes are below the main index.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path, ...]]:
-    """Return the folders of each index: the shared ones under an empty name, and for each family these and its own.
+    """Return the folders of each index. For a family, these are the shared folders and the family's own folders.
 
-    A family folder that is given as a separate index is left out. Raises `InputError` for a folder name that can't be
-    in a URL.
+    The main index has an empty name. A family folder that is specified as a separate index is left out. Raises
+    `InputError` for a folder name that can't be in a URL.
     """
     found: dict[str, list[Path]] = {}
     given = {folder.resolve() for folder in dist_dirs}
@@ -51,14 +51,14 @@ def find_groups(dist_dirs: Sequence[Path], output: Path) -> dict[str, tuple[Path
 
 
 def taken_by(family: str, projects: Collection[str]) -> str:
-    """Return a description of the item at the path of a family's index, or an empty string if the path is free."""
+    """Return a description of the page that already has the path of a family's index; empty if the path is free."""
     if family in (*PAGES, FRONT_PAGE):
         return "a page of the index"
     return "the page of a project" if family in projects else ""
 
 
 def note_families(output: Path, wanted: Collection[str]) -> list[str]:
-    """Record the indexes below this one, and return those that are no longer wanted."""
+    """Record the indexes below this index, and return the indexes that are no longer wanted."""
     known = read_families(output)
     gone = [name for name in known if name not in wanted]
     if not set(wanted) <= set(known):
@@ -67,9 +67,9 @@ def note_families(output: Path, wanted: Collection[str]) -> list[str]:
 
 
 def remove_index(folder: Path) -> None:
-    """Remove the files that earlier runs have written into an index, starting with its root page.
+    """Remove the files that earlier runs wrote into an index, starting with its root page.
 
-    With this order, no page lists files that are gone. Raises `WorkError` for files that can't be removed.
+    In this order, no page lists files that are gone. Raises `WorkError` for files that can't be removed.
     """
     if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
         return
@@ -78,7 +78,7 @@ def remove_index(folder: Path) -> None:
     try:
         with suppress(FileNotFoundError):
             if is_root_page(read_regular(folder / PAGES[0])):
-                for page in reversed(PAGES):  # the HTML page shows who owns the folder
+                for page in reversed(PAGES):  # the HTML page shows which program owns the folder, so it comes last
                     (folder / page).unlink(missing_ok=True)
         remove_stale((), folder, previous, {})
         remove_stale_extras(folder, known.extras, ())
@@ -96,10 +96,10 @@ def write_indexes(
     options: IndexOptions | None = None,
     unread: list[RocwheelError] | None = None,
 ) -> IndexReport:
-    """Write an index of folders like `write_index`, and below it one index for each subfolder with distributions.
+    """Write an index of folders like `write_index`, and an index below it for each subfolder with distributions.
 
-    A family's index, in the folder with its name, lists the shared files and those in the family's folders. A file in
-    several indexes is read once, and yanked in all of them. If a family's folder is gone, its index is removed.
+    A family's index, in the folder with its name, lists the shared files and the files in the family's folders. A file
+    in several indexes is read once, and yanked in all of them. If a family's folder is gone, its index is removed.
     """
     with locked_index(output):
         return _make_writer(dist_dirs, output, options or IndexOptions()).write(unread)
@@ -113,7 +113,7 @@ def _make_writer(dist_dirs: Sequence[Path], output: Path, options: IndexOptions)
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """One run for all indexes. The main index has an empty name."""
+    """Writes all indexes in a run. The main index has an empty name."""
 
     output: Path
     groups: Mapping[str, tuple[Path, ...]]
@@ -123,7 +123,7 @@ class _Writer(msgspec.Struct, frozen=True):
     """The only group whose marks change, or `None` for every group that lists the files."""
 
     def write(self, unread: list[RocwheelError] | None) -> IndexReport:
-        """Write all indexes. A list ``unread`` collects the problems of single files.
+        """Write all indexes. If ``unread`` is a list, problems with single files are appended to it.
 
         Family indexes are written before the pages of the main index that link to them, and removed after these pages.
         """
@@ -139,7 +139,7 @@ class _Writer(msgspec.Struct, frozen=True):
         if below.gone:
             write_families(self.output, below.names)
         if self.options.placement is FilePlacement.HARDLINK and self.options.memory:
-            # Each hard link has changed the stamps that earlier indexes noted. Update them so that no later run reads
+            # Each hard link has changed the stamps that earlier indexes noted. Update these, so that no later run reads
             # the files again.
             self.write_one("", KEEP_YANKED, [], lambda _: below.contents)
             for group in below.reports:
@@ -147,7 +147,7 @@ class _Writer(msgspec.Struct, frozen=True):
         if unread is None:
             raise_all(str(self.output), below.problems)
         else:
-            said = set(map(str, unread))  # about the shared files
+            said = set(map(str, unread))  # these problems concern the shared files
             unread += [problem for problem in below.problems if str(problem) not in said]
         return msgspec.structs.replace(listed.report, families=below.reports)
 
@@ -162,7 +162,7 @@ class _Writer(msgspec.Struct, frozen=True):
 
 
 class _Below:
-    """The family indexes below the main index."""
+    """Writes the family indexes below the main index."""
 
     def __init__(self, writer: _Writer, marks: Mapping[str, Yanking], *, is_strict: bool) -> None:
         self._writer, self._marks, self._is_strict = writer, marks, is_strict
@@ -170,9 +170,9 @@ class _Below:
         self.reports: dict[str, IndexReport] = {}
         self.contents: dict[str, IndexContent] = {}
         self.problems: list[RocwheelError] = []
-        """The problems of these indexes, if every problem is an error."""
+        """The problems with these indexes, if every problem is an error."""
         self.gone: list[str] = []
-        """Names of the indexes that are no longer wanted."""
+        """The names of the indexes that are no longer wanted."""
 
     def write(self, projects: Collection[str]) -> Mapping[str, IndexContent]:
         """Write the indexes below an index with these projects, and return their contents."""
@@ -182,7 +182,7 @@ class _Below:
             try:
                 if taken := taken_by(name, projects):
                     found = f"is {taken}, so it can't be the index of a folder"
-                    remedy = "Rename the folder, or index it separately with another --output."
+                    remedy = "Rename the folder, or index it separately with a different --output."
                     raise InputError(self._writer.output / name, found, remedy=remedy)
                 self.reports[name], self.contents[name] = self._writer.write_one(name, self._marks[name], more)
             except RocwheelError as e:
@@ -192,7 +192,10 @@ class _Below:
 
 
 def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
-    """Return the marks for each index: those of its files. The first index also gets marks of unlisted files."""
+    """Return the marks for each index, which are the marks for its files.
+
+    Marks for unlisted files go to the first index.
+    """
     if yanking == KEEP_YANKED:
         return dict.fromkeys(groups, yanking)
     listed = {group: _addresses(folders) for group, folders in groups.items()}
@@ -204,7 +207,7 @@ def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str
 
 
 def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
-    """Return the paths of the files in folders, by name."""
+    """Return the paths of the files in folders, keyed by file name."""
     found: dict[str, set[str]] = {}
     for folder in folders:
         resolved = folder.resolve()
@@ -216,11 +219,11 @@ def _addresses(folders: Sequence[Path]) -> dict[str, set[str]]:
 def change_marks(
     output: Path, yanking: Yanking, *, progress: Progress = SILENT, keep: Callable[[Path], Extras] = lambda _: no_extras
 ) -> IndexReport:
-    """Update an index and the family indexes below it with new marks, keeping their folders.
+    """Update an index and the family indexes below it with new marks. Their folders stay the same.
 
-    For the index of a family, only that index gets the marks. The index above it, whose page mentions them, is updated,
-    too. ``keep`` returns the maker of an index's additional files. Raises `InputError` for a folder without an index,
-    and `ProblemsError` for problems in its folders.
+    If the index is for a family, only that index gets the marks. The index above it is also updated, because its page
+    mentions the marks. ``keep`` returns the maker of an index's additional files. Raises `InputError` for a folder
+    without an index, and `ProblemsError` for problems in its folders.
     """
     _require_index(output)
     with locked_index(output):
@@ -241,7 +244,7 @@ def change_marks(
 def _keeping(
     output: Path, yanking: Yanking, progress: Progress, extras: Extras
 ) -> tuple[list[Path], Path, IndexOptions]:
-    """Return the folders of an index, the index itself, and the options that regenerate it with new marks."""
+    """Return the folders of an index, its path, and the options that regenerate it with new marks."""
     known = _require_index(output)
     folders = [Path(os.path.normpath(output.resolve() / folder)) for folder in known.folders]
     return (
@@ -262,6 +265,6 @@ def _keeping(
 def _require_index(output: Path) -> KnownIndex:
     known = read_known(output)
     if not known.folders:
-        remedy = "Run rocwheel index first, or give the index with --output."
-        raise InputError(output, "is not an index that rocwheel has written", remedy=remedy)
+        remedy = "Run rocwheel index first, or specify the index with --output."
+        raise InputError(output, "is not an index that rocwheel wrote", remedy=remedy)
     return known

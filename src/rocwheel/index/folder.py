@@ -1,4 +1,4 @@
-"""Lists the distributions in folders, and reads those that no earlier run has read."""
+"""Lists the distributions in folders, and reads the distributions that no earlier run has read."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Listing(msgspec.Struct, frozen=True):
 
     distributions: tuple[str, ...]
     stamps: dict[str, FileStamp]
-    """The stamps of the readable distributions, with symlinks followed."""
+    """The stamps of the readable distributions. For a symlink, the stamp of its target."""
     beside: dict[str, FileStamp]
-    """The stamps of the core metadata next to distributions, by distribution name, with symlinks not followed."""
+    """The stamps of the core metadata next to distributions, keyed by distribution name. Symlinks are not followed."""
     ignored: tuple[str, ...]
-    """Files that are neither wheels nor sdists nor part of an index, and folders with the name of a distribution."""
+    """Files that are not wheels, sdists, or parts of an index, and folders with the name of a distribution."""
     subfolders: tuple[str, ...]
-    """Subfolders that contain distributions at any depth, without hidden folders and folders of other indexes."""
+    """Subfolders that contain distributions at any depth, except hidden folders and folders of other indexes."""
     hidden: tuple[str, ...] = ()
     """Files and folders whose names start with a dot."""
 
     def without(self, names: Collection[str]) -> Listing:
-        """Return the listing without the given distributions."""
+        """Return the listing without these distributions."""
         if not names:
             return self
         kept = tuple(name for name in self.distributions if name not in names)
@@ -56,17 +56,17 @@ class Listing(msgspec.Struct, frozen=True):
 def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:
     """Return the contents of ``dist_dir``. ``output`` and folders with index pages don't count as subfolders.
 
-    Raises `InputError` for a folder that can't be listed, for one without distributions unless it ``may_be_empty``, and
-    for the folder of a build or mirror given instead of its `BUILT_FOLDER`.
+    Raises `InputError` for a folder that can't be listed, for a folder without distributions unless ``may_be_empty`` is
+    true, and for the folder of a build or mirror, because its `BUILT_FOLDER` should be specified instead.
     """
     try:
         listing, folders = _look(dist_dir)
         below = [name for name in folders if _is_subfolder(dist_dir / name, output)]
     except OSError as e:
-        remedy = "Give the folder that holds the wheels and sdists."
+        remedy = "Specify the folder that contains the wheels and sdists."
         raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
     if not listing.distributions and (below == [BUILT_FOLDER] or not may_be_empty):
-        found, expected = "contains no distributions", "*.whl or *.tar.gz files"
+        found, expected = "does not contain any distributions", "*.whl or *.tar.gz files"
         raise InputError(dist_dir, found, expected=expected, remedy=_advice(below))
     misnamed = {name for name in folders if _is_distribution(name)} - {*below}
     ignored = tuple(sorted(misnamed.union(listing.ignored)))
@@ -74,15 +74,15 @@ def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> 
 
 
 def _advice(folders: list[str]) -> str:
-    """Return advice for a folder without distributions, based on its subfolders that have some."""
+    """Return advice for a folder without distributions, based on its subfolders that have distributions."""
     if folders == [BUILT_FOLDER]:  # the folder of a build or a mirror, not of a GPU family
-        return f"Give its subfolder {BUILT_FOLDER}, which has some."
+        return f"Specify its subfolder {BUILT_FOLDER}, which contains distributions."
     return f"Index its subfolders separately: {', '.join(folders)}." if folders else ""
 
 
 def _look(dist_dir: Path) -> tuple[Listing, list[str]]:
-    """Return the files and all subfolders of a folder. Raise `OSError` if it can't be listed."""
-    # Use the descriptor, with one query per entry: a folder may have many thousands of entries.
+    """Return the files and all subfolders of a folder. Raise `OSError` if the folder can't be listed."""
+    # Use the descriptor and only one query per entry, because a folder may have many thousands of entries.
     descriptor = os.open(dist_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         found: list[os.DirEntry[str]] = []
@@ -108,8 +108,8 @@ def _look(dist_dir: Path) -> tuple[Listing, list[str]]:
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
     """Return the subfolders in a `Listing` that contain distributions themselves.
 
-    The result is empty if they can't be listed, or if the index is among the distributions: then family indexes have no
-    place. Raises `InputError` for a failing disk.
+    The result is empty if the folder can't be listed, or if the index is among the distributions, because then there is
+    no place for family indexes. Raises `InputError` for a failing disk.
     """
     try:
         if dist_dir.resolve() == output.resolve():
@@ -124,14 +124,14 @@ def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
 
 
 def require_addresses(source: str, folders: Mapping[Path, str]) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for folders whose paths can't be in a URL."""
+    """Raise `InputError`, or `ProblemsError` for several folders, if a folder's path can't be in a URL."""
     why, remedy = "has a name that is not UTF-8 and can't be in a URL", "Rename it."
     unnamed = [folder for folder, path in folders.items() if not is_utf8(path)]
     raise_all(source, [InputError(folder, why, remedy=remedy) for folder in unnamed])
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the distribution names in a folder, or an empty list if it can't be listed.
+    """Return the distribution names in a folder, or an empty list if the folder can't be listed.
 
     Raises `InputError` for a failing disk.
     """
@@ -147,7 +147,7 @@ def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStam
     for entry in entries:
         try:
             status = entry.stat()
-        except OSError:  # gone, or a broken symlink: reading it reports the problem
+        except OSError:  # the file is gone, or is a broken symlink: reading it reports the problem
             continue
         yield entry.name, FileStamp.of(status)
 
@@ -171,7 +171,7 @@ def _is_distribution(name: str) -> bool:
 
 def _is_subfolder(folder: Path, output: Path) -> bool:
     if folder.name.startswith(".") or folder.parent.resolve().is_relative_to(folder.resolve()):
-        return False  # hidden, or a symlink to this folder
+        return False  # the folder is hidden, or is a symlink to this folder
     return any(is_distribution_name(name) for names in _names_outside_of_indexes(folder, output) for name in names)
 
 
@@ -188,10 +188,10 @@ class Source(NamedTuple):
     """A folder of distributions."""
 
     placer: Placer
-    """Where to place its files."""
+    """The placer for the folder's files."""
     listing: Listing
     prefix: str
-    """The relative path from the output to the folder, ending in a slash."""
+    """The relative path from the output to the folder, which ends with a slash."""
 
 
 class Listed(NamedTuple):
@@ -204,7 +204,7 @@ class Listed(NamedTuple):
 
     @property
     def known(self) -> KnownFile:
-        """The recorded facts about the distribution."""
+        """The recorded information about the distribution."""
         return self.found.known
 
 
@@ -223,11 +223,11 @@ def read_folders(
     memory: dict[Path, Found],
     readers: Readers | None = None,
 ) -> dict[str, Found]:
-    """Return the distributions by their path relative to the output, like the keys of ``known``.
+    """Return the distributions, keyed by their path relative to the output, as in ``known``.
 
     Raises `ProblemsError` with all problems. If ``unread`` is a list, the problems are appended to it instead, and the
-    other distributions are returned, if any. ``memory`` holds what this process has read, by path, and is updated.
-    ``readers`` read the files; the default is threads of this process.
+    other distributions are returned. ``memory`` has the distributions that this process has read, keyed by path, and is
+    updated. ``readers`` read the files; the default is threads of this process.
     """
     found, new = _find_known(sources, known, memory)
     problems: list[RocwheelError] = []
@@ -252,7 +252,7 @@ def read_folders(
 def _find_known(
     sources: Sequence[Source], known: Mapping[str, KnownFile], memory: Mapping[Path, Found]
 ) -> tuple[dict[str, Found | None], list[_New]]:
-    """Return the distributions that need no reading, by key, with `None` for the others; and the list of the others."""
+    """Return the distributions, keyed by path, with `None` for those that must be read; and the list of these."""
     found: dict[str, Found | None] = {}
     new: list[_New] = []
     for source in sources:
@@ -263,7 +263,7 @@ def _find_known(
                 found[key] = Found(noted)
                 continue
             path = source.placer.dist_dir / name
-            before = memory.get(path)  # already read by this process, if the file is unchanged
+            before = memory.get(path)  # this process has already read the file, if it is unchanged
             found[key] = before if before and before.known.stamp == stamp else None
             if found[key] is None:
                 new.append(_New(key, path, stamp))
@@ -275,7 +275,7 @@ def _read_each(
 ) -> Iterator[Found | RocwheelError]:
     """Yield each distribution, or the error about it, in order.
 
-    Threads of this process report each step of a file. ``readers`` don't.
+    Threads of this process report each step of a file. ``readers`` don't report steps.
     """
     if readers is None:
         with open_workers() as executor:
@@ -294,7 +294,7 @@ def _read_each(
 def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
     """Return the file's stamp on this machine. Raise `ChangedFileError` if it differs from the listed stamp.
 
-    Other machines see only the size and time, which a writer can restore.
+    Other machines compare only the size and time, which a writer can restore.
     """
     try:
         status = path.stat()
@@ -306,9 +306,9 @@ def _same_stamp(path: Path, listed: FileStamp | None) -> FileStamp:
 
 
 def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | RocwheelError:
-    """Return another machine's result with the file's stamp on this machine, for comparison in later runs.
+    """Return another machine's result with the file's stamp on this machine, which later runs compare.
 
-    Whether the stamp is settled depends on when this machine has ``begun``, in nanoseconds since 1970.
+    Whether the stamp is settled depends on ``begun``, the time when this machine began, in nanoseconds since 1970.
     """
     if isinstance(result, RocwheelError):
         return result
@@ -323,7 +323,7 @@ def _as_here(new: _New, result: Found | RocwheelError, begun: int) -> Found | Ro
 
 
 def folder_names(folders: Sequence[Path]) -> str:
-    """Return the folder paths of one index, for messages about files that may be in any of them."""
+    """Return the paths of an index's folders, for messages about files that may be in any of them."""
     return ", ".join(map(str, folders))
 
 
@@ -337,7 +337,10 @@ def _try_reading(path: Path, advance: Callable[[int], object] = SILENT.advance) 
 
 
 def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Listed]:
-    """Return the distributions of an index by file name. If several folders have a file, the first counts."""
+    """Return the distributions of an index, keyed by file name.
+
+    If several folders have a file, the first folder is used.
+    """
     listed: dict[str, Listed] = {}
     for source in sources:
         for name in source.listing.distributions:
@@ -348,7 +351,7 @@ def unite(sources: Sequence[Source], read: Mapping[str, Found]) -> dict[str, Lis
 
 
 def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[RocwheelError]:
-    """Return the conflicts between files: one name for different bytes, or two names for one distribution."""
+    """Return the conflicts between files: one name for different bytes, or two names for the same distribution."""
     problems: list[RocwheelError] = []
     seen: dict[tuple[str, str], tuple[IndexEntry, Path]] = {}
     for source in sources:
@@ -358,10 +361,10 @@ def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[
             entry, folder = one.known.entry, source.placer.dist_dir
             first, place = seen.setdefault((entry.project, entry.identity), (entry, folder))
             if first.filename != name:
-                what = f"is the same distribution as {first.filename} under another name"
-                problems.append(InputError(folder / name, what, remedy="Remove one of the two."))
+                what = f"is the same distribution as {first.filename}, with another file name"
+                problems.append(InputError(folder / name, what, remedy="Remove one of the two files."))
             elif first.sha256 != entry.sha256:
                 what = f"differs from {place / name}"
-                remedy = "Remove one of the two, or index each folder separately."
-                problems.append(InputError(folder / name, what, expected="the same file", remedy=remedy))
+                remedy = "Remove one of the two files, or index each folder separately."
+                problems.append(InputError(folder / name, what, expected="the same bytes", remedy=remedy))
     return problems

@@ -1,9 +1,9 @@
-"""The records that earlier runs keep about an index: the files that they have read and written.
+"""Records the files that earlier runs of an index have read and written.
 
 A file is not read again while its size, times, and inode stay the same, as in the index of git. Timestamps have a
-limited resolution. A file that was modified shortly before it was read could change again without a trace, so it is
-read again (git's documentation calls such a file "racily clean"). The same holds for files that a run has written: the
-next run that is late enough compares them once more.
+limited resolution. If a file was modified shortly before it was read, a later change might not show, so the file is
+read again (git's documentation calls such a file "racily clean"). The same is true for files that a run has written:
+the next run that is late enough compares them once more.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def write_changed(path: Path, data: bytes) -> bytes | None:
-    """Write a file unless it already contains ``data``, so that web caches and syncs see no change.
+    """Write a file unless it already contains ``data``, so that web caches and syncing tools see no change.
 
-    Return the previous contents if the file was replaced, or `None`.
+    Return the previous content if the file was replaced, or `None`.
     """
     try:
         with open_regular(path) as file:
@@ -45,32 +45,32 @@ def write_changed(path: Path, data: bytes) -> bytes | None:
 
 
 class Found(NamedTuple):
-    """A distribution that is known or was newly read."""
+    """A distribution that is already known or was newly read."""
 
     known: KnownFile
     metadata: bytes | None = None
-    """Its core metadata, if it was newly read and its pages list the metadata."""
+    """The core metadata, if the distribution was newly read and its pages list the metadata."""
 
 
 KNOWN_NAME = ".rocwheel-index.json"
-"""The file in the output. Its name is hidden, and no page links to it."""
+"""The name of the record file in the output. It is hidden, and no page links to it."""
 BEGUN_NAME = ".rocwheel-index-begun.json"
-"""The file of an unfinished or killed run."""
+"""The name of the record file of a run that is unfinished or was killed."""
 FAMILIES_NAME = ".rocwheel-index-families.json"
-"""The file that lists the folders of family indexes in the output."""
+"""The name of the file that lists the folders of family indexes in the output."""
 PUBLISHED_NAME = ".rocwheel-published.json"
-"""The file of an index that `rocwheel publish` has written, in a folder or elsewhere."""
+"""The name of the file in an index that `rocwheel publish` wrote, in a folder or elsewhere."""
 LINKS_NAME = ".rocwheel-links.json"
-"""The file of an index that lists files on other servers."""
+"""The name of the file in an index that lists files on other servers."""
 NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
-"""The names of all these files except the last."""
+"""The names of all these files except the last two."""
 OWN_NAMES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
-"""Files of an index that are next to its distributions."""
+"""Names of files that belong to an index and can be next to its distributions."""
 
 _T = TypeVar("_T")
 
 _CHECKS = 6
-"""Increased whenever a version of rocwheel rejects files that it listed before."""
+"""A number that increases whenever a version of rocwheel rejects files that earlier versions listed."""
 
 
 class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -81,17 +81,17 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_settled: bool
     """Whether the stamp would show any modification since the file was read."""
     placed: tuple[FileStamp, ...] = ()
-    """The stamps of its copy in the index and of its metadata; empty until they are settled."""
+    """The stamps of the distribution's copy in the index and of its metadata; empty until these stamps are settled."""
     placement: str = ""
-    """How its copy was placed. A hard link has the right bytes but is not a copy."""
+    """How the copy was placed. A hard link has the right bytes but is not a copy."""
 
     def holds_for(self, stamp: FileStamp) -> bool:
-        """Return whether the file with this stamp is certainly the one that was read."""
+        """Return whether the file with this stamp is certainly the file that was read."""
         return self.is_settled and stamp == self.stamp
 
 
 def settled(stamps: Iterable[FileStamp | None], read_at: int) -> tuple[FileStamp, ...]:
-    """Return the stamps of the written files if all exist and are settled, or else an empty tuple."""
+    """Return the stamps of the written files if all exist and are settled, or an empty tuple."""
     found = tuple(stamps)
     present = tuple(stamp for stamp in found if stamp and is_settled(stamp, read_at))
     return present if len(present) == len(found) else ()
@@ -109,49 +109,52 @@ class KnownProject(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class KnownExtras(msgspec.Struct, frozen=True, array_like=True):
-    """The additional files that makers have generated for an index."""
+    """The additional files that makers generated for an index."""
 
     maker: str = ""
-    """The digest of the makers. Equal digests mean that they generate equal files."""
+    """The digest of the makers. Makers with the same digest generate the same files."""
     digests: dict[str, str] = {}
-    """The digests of the files, by name."""
+    """The digests of the files, keyed by name."""
     families: str = ""
-    """The digest of the contents of the family indexes; empty without families."""
+    """The digest of the family indexes' contents; empty if there are no families."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The records that stay valid for any version of rocwheel and can't be restored."""
+    """The records that can't be restored and that stay valid for any version of rocwheel."""
 
     version: str = __version__
     """The rocwheel version that wrote the record. Another version may check the same files differently."""
     checks: int = 0
-    """The version of the checks that the files have passed. Files with another version are checked again."""
+    """The version of the checks that the files passed. After a change of this version, files are checked again."""
     written: dict[str, tuple[str, ...]] = {}
     """The names of the files in each project's folder, next to its pages."""
     yanked: dict[str, str] = {}
-    """The reasons of yanked files, by file name."""
+    """The reasons for yanking files, keyed by file name."""
     extras: tuple[str, ...] = ()
     """The names of the files that are neither pages nor distributions."""
     folders: tuple[str, ...] = ()
-    """The relative paths from the output to the folders of the distributions, each ending in a slash."""
+    """The relative paths from the output to the folders of the distributions. Each path ends with a slash."""
     placement: str = ""
     """How the distributions were placed."""
     machine: tuple[str, ...] = ()
-    """The GPU targets of the machines that the variants are listed for; empty for any machine."""
+    """The GPU targets of the machines for which variants are listed; empty for any machine."""
 
 
 _KEPT = ("written", "yanked", "extras", "folders", "placement", "machine")
 
 
 class KnownIndex(_Kept, frozen=True):
-    """The contents of the file."""
+    """The contents of the record file."""
 
     files: dict[str, KnownFile] = {}
-    """The distributions by their path relative to the output."""
+    """The distributions, keyed by their path relative to the output."""
     projects: dict[str, KnownProject] = {}
-    """The projects by name."""
+    """The projects, keyed by name."""
     root: KnownProject | None = None
-    """The page that lists the projects. Its files are the families, and its stamps are those of the pages."""
+    """The page that lists the projects.
+
+    Its ``files`` are the families, and its ``stamps`` are the stamps of the pages.
+    """
     made: KnownExtras = KnownExtras()
     """The files that are neither pages nor distributions, as they were written."""
     is_finished: bool = True
@@ -159,13 +162,13 @@ class KnownIndex(_Kept, frozen=True):
 
 
 class Journal(msgspec.Struct, frozen=True):
-    """The record that a run writes before any other file, in a file that it removes at its end."""
+    """The record that a run writes before any other file. At its end, the run removes the file with this record."""
 
     written: dict[str, tuple[str, ...]]
     """The names of the files that the run may write or remove in each project's folder, next to its pages."""
     extras: tuple[str, ...]
     yanked: dict[str, str] | None = None
-    """The marks of the index. A page that someone marked a file on may be removed before the run ends."""
+    """The marks of the index. A page on which someone marked a file may be removed before the run ends."""
 
 
 class _Families(msgspec.Struct, frozen=True):
@@ -173,9 +176,9 @@ class _Families(msgspec.Struct, frozen=True):
 
 
 def read_known(output: Path) -> KnownIndex:
-    """Return the records of earlier runs of this version, or empty records if the file is missing or damaged.
+    """Return the records of earlier runs with this version, or empty records if the file is missing or damaged.
 
-    If another version or format wrote the file, the lists of written and yanked files still count.
+    If the file has another format or another version wrote it, only the lists of written and yanked files are used.
     """
     known = _read_last(output)
     begun = _decode(read_if_readable(output / BEGUN_NAME), Journal)
@@ -195,7 +198,7 @@ def read_known(output: Path) -> KnownIndex:
 
 def _read_last(output: Path) -> KnownIndex:
     data = read_if_readable(output / KNOWN_NAME)
-    # Decoding the whole file only to check its version would take as long as all other work with it.
+    # Decoding the whole file only to check its version would take as long as all other work with the file.
     is_current = data.startswith(msgspec.json.encode(KnownIndex(checks=_CHECKS)).partition(b',"written"')[0])
     if is_current and (known := _decode(data, KnownIndex)):
         return known
@@ -210,18 +213,18 @@ def _decode(data: bytes, kind: type[_T]) -> _T | None:
 
 
 def write_known(output: Path, known: KnownIndex) -> None:
-    """Write the records of a completed run. Raises `WorkError` if the output can't be written."""
+    """Write the records of a completed run. Raises `WorkError` if the output can't be written to."""
     write_changed(output / KNOWN_NAME, msgspec.json.encode(msgspec.structs.replace(known, checks=_CHECKS)))
     remove_notes(output, BEGUN_NAME)
 
 
 def write_begun(output: Path, begun: Journal) -> None:
-    """Write the record of the actions that a run may take. Raises `WorkError` if the output can't be written."""
+    """Write the record of the changes that a run may make. Raises `WorkError` if the output can't be written to."""
     write_changed(output / BEGUN_NAME, msgspec.json.encode(begun))
 
 
 def read_families(output: Path) -> tuple[str, ...]:
-    """Return the names of the folders in which earlier runs have made family indexes."""
+    """Return the names of the folders with family indexes from earlier runs."""
     noted = _decode(read_if_readable(output / FAMILIES_NAME), _Families)
     return tuple(filter(is_file_name, noted.families)) if noted else ()
 
@@ -235,9 +238,11 @@ def write_families(output: Path, families: Iterable[str]) -> None:
 
 
 def remove_notes(output: Path, *names: str) -> None:
-    """Remove record files. Raises `WorkError` if that fails."""
+    """Remove the record files. Raises `WorkError` if that fails."""
     try:
         for name in names:
             (output / name).unlink(missing_ok=True)
     except OSError as e:
-        raise WorkError(output, f"its notes can't be removed ({e.strerror})", remedy="Check its permissions.") from e
+        raise WorkError(
+            output, f"contains notes that can't be removed ({e.strerror})", remedy="Check its permissions."
+        ) from e

@@ -1,7 +1,7 @@
 """Finds the content for the front page of an index in its entries: GPUs, packages, families, and systems.
 
-Extras end with a GPU target or a family, for example ``device-gfx1100`` and ``libraries-gfx94x-dcgpu``. The names of
-packages do so, too, for example ``rocm-sdk-device-gfx1100``, or their metadata lists the targets.
+Extras end with a GPU target or a family, as in ``device-gfx1100`` and ``libraries-gfx94x-dcgpu``. The names of packages
+also end like this, as in ``rocm-sdk-device-gfx1100``, or their metadata lists the targets.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def gpu_names() -> tuple[Gpu, ...]:
-    """Return all targets of the catalog, in order."""
+    """Return all targets in the catalog, in order."""
     catalog = load_catalog()
     return tuple(
         Gpu(row.name, row.kind, row.products, (*catalog.generics_of(row.name), *families_of(row.name)[1:]))
@@ -61,14 +61,14 @@ def gpu_names() -> tuple[Gpu, ...]:
 
 
 _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows", "macos": "macOS"}
-"""The names of systems by platform tag, in display order."""
+"""The names of systems in display order, keyed by platform tag."""
 
 
 def with_systems(cards: Sequence[GpuCard], taken: Mapping[str, Sequence[IndexEntry]]) -> list[GpuCard]:
-    """Return cards with the systems of the packages; if the index is for only one system, the cards don't change.
+    """Return cards with the systems of their packages. If the index is for only one system, the cards don't change.
 
-    The cards leave out further extras that have no packages for these systems. An extra for only some of the systems
-    names them. ``taken`` has the files of each project that installers choose.
+    Additional extras that have no packages for these systems are removed. An extra for only some of the systems lists
+    them. ``taken`` has the files of each project that installers choose.
     """
     if len(_systems(entry for entries in taken.values() for entry in entries)) < 2:
         return list(cards)
@@ -84,7 +84,7 @@ def _with_systems(card: GpuCard, systems: tuple[str, ...], taken: Mapping[str, S
 
 
 def _line_for(line: InstallLine, systems: Sequence[str], taken: Mapping[str, Sequence[IndexEntry]]) -> InstallLine:
-    """Return a line with only the further extras that have packages for ``systems``."""
+    """Return a line with only the additional extras that have packages for ``systems``."""
     files = taken.get(line.requirement.partition("[")[0], ())
     requires = {extra: wanted for file in files for extra, wanted in file.about.requires.items()}
     marked = (_marked(extra, systems, [name for name, _ in requires.get(extra, ())], taken) for extra in line.more)
@@ -94,23 +94,27 @@ def _line_for(line: InstallLine, systems: Sequence[str], taken: Mapping[str, Seq
 def _marked(
     extra: str, systems: Sequence[str], projects: Iterable[str], taken: Mapping[str, Sequence[IndexEntry]]
 ) -> str:
-    """Return an extra with the systems of its projects, unless it is for all systems; empty if it is for no system."""
+    """Return an extra with the systems of its projects.
+
+    Without a difference between the systems, no system is listed. The result is empty if the extra is not for any of
+    them.
+    """
     found = [_systems(taken.get(project, ())) for project in projects]
-    if not all(found):  # some of them are for any system
+    if not all(found):  # some wheels are for any system
         return extra
     there = [name for name in systems if any(name in one for one in found)]
     return extra if len(there) == len(systems) or not found else f"{extra} ({', '.join(there)})" if there else ""
 
 
 def _systems(entries: Iterable[IndexEntry]) -> tuple[str, ...]:
-    """Return the systems in the tags of wheels. Wheels for any system add nothing."""
+    """Return the systems in the platform tags of wheels. Wheels for any system are ignored."""
     names = (entry.filename for entry in entries if is_wheel_file_name(entry.filename))
     found = {_SYSTEMS.get(tag.system) for name in names for tag in wheel_platforms(name)}
     return tuple(name for name in dict.fromkeys(_SYSTEMS.values()) if name in found)
 
 
 def _entries(card: GpuCard, taken: Mapping[str, Sequence[IndexEntry]]) -> Iterator[IndexEntry]:
-    """Yield the files with code for a GPU. If no file of a package names GPUs, all its files count."""
+    """Yield the files with code for a GPU. If no file of a package lists GPUs, all its files are included."""
     words = {canonicalize_name(word) for word in (card.gpu.target, *card.gpu.others)}
     for package in card.packages:
         declared = [{target.partition(":")[0] for target in entry.about.targets} for entry in taken[package.project]]
@@ -120,7 +124,7 @@ def _entries(card: GpuCard, taken: Mapping[str, Sequence[IndexEntry]]) -> Iterat
 
 
 _NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
-"""Normalized names that installers accept; other names may have letters of any alphabet."""
+"""Normalized names that installers accept. Other names may have letters from any alphabet."""
 
 
 def find_cards(
@@ -131,7 +135,7 @@ def find_cards(
     """Return the cards for all GPUs that have packages.
 
     ``taken`` has the files of each project that installers choose. ``withdrawn`` has the projects whose files
-    installers choose only for a requirement of the exact version. No line needs such a project.
+    installers choose only if the exact version is requested. No line needs such a project.
     """
     words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
     named = {name: _Offer.of(name, entries, words) for name, entries in taken.items() if not _is_for_any(name, entries)}
@@ -157,17 +161,17 @@ class _Offer(msgspec.Struct, frozen=True):
     name: str
     size: int
     words: frozenset[str]
-    """The targets and families of the project, from its name or its metadata."""
+    """The targets and families of the project, based on its name or its metadata."""
     named: frozenset[str]
-    """The targets and families in its name."""
+    """The targets and families in the project's name."""
     requires: dict[str, tuple[tuple[str, str], ...]]
-    """The required names and extras, by extra."""
+    """The required names and extras, keyed by the extra that requires them."""
     by_word: dict[str, tuple[str, ...]]
-    """The extras for only one GPU target or family, by target or family."""
+    """The extras for only one GPU target or family, keyed by target or family."""
 
     @classmethod
     def of(cls, name: str, entries: Sequence[IndexEntry], words: frozenset[str]) -> _Offer:
-        """Return the project of these files, with its extras for GPUs and families of these names."""
+        """Return the project with these files, including its extras for the GPUs and families in ``words``."""
         declared = {target.partition(":")[0] for entry in entries for target in entry.about.targets}
         requires: dict[str, tuple[tuple[str, str], ...]] = {}
         for entry in entries:
@@ -180,26 +184,29 @@ class _Offer(msgspec.Struct, frozen=True):
         return cls(name, max(entry.size for entry in entries), named | declared & words, named, requires, dict(by_word))
 
     def is_for_others(self, words: Collection[str]) -> bool:
-        """Return whether the project's name contains GPUs, but none of those with these names."""
+        """Return whether the project's name contains GPUs, but not one of these."""
         return bool(self.named) and self.named.isdisjoint(words)
 
     @property
     def plain_extras(self) -> list[str]:
-        """The extras that are for all GPUs, except extras that the machine's environment selects."""
+        """The extras that are for all GPUs, except extras that are selected based on the machine."""
         of_gpus = {extra for extras in self.by_word.values() for extra in extras}
         decided = {extra[: -len(word) - 1] for word, extras in self.by_word.items() for extra in extras}
         return [extra for extra in self.requires if extra and extra not in of_gpus and extra not in decided]
 
 
 def _is_for_any(name: str, entries: Sequence[IndexEntry]) -> bool:
-    """Return whether no part of a project is for single GPUs, as in most of a large index."""
+    """Return whether no part of a project is for single GPUs. In a large index, that is true for most projects."""
     about = entries[0].about
     requires = about.requires
     return len(entries) == 1 and not about.targets and len(requires) <= ("" in requires) and "-gfx" not in name
 
 
 class _ByName(Mapping[str, _Offer]):
-    """Projects by name. Projects for any GPU are created only on request, because there may be thousands."""
+    """Projects, keyed by name.
+
+    Projects for any GPU are created only on request, because there may be thousands of them.
+    """
 
     def __init__(self, named: Mapping[str, _Offer], taken: Mapping[str, Sequence[IndexEntry]]) -> None:
         self._made = dict(named)
@@ -225,12 +232,12 @@ class _Offers(msgspec.Struct, frozen=True):
 
     by_name: _ByName
     by_word: dict[str, list[str]]
-    """The names of projects, by target and family."""
+    """The names of projects, keyed by target and family."""
     with_extras: list[_Offer]
     parts: frozenset[str]
     """The names of all projects that other projects require."""
     withdrawn: Mapping[str, YankedPackage]
-    """The projects that installers refuse, by name."""
+    """The projects that installers refuse, keyed by name."""
 
     def reached(self, name: str, extras: Sequence[str]) -> frozenset[str]:
         """Return the names of all projects that a project with extras installs, including its own name."""
@@ -243,28 +250,28 @@ class _Offers(msgspec.Struct, frozen=True):
         return follow_requirements("", brought_by)
 
     def are_taken(self, name: str, extra: str) -> bool:
-        """Return whether installers accept every project that an extra of a project installs."""
+        """Return whether installers accept every project that a project's extra installs."""
         return not self.withdrawn or self.withdrawn.keys().isdisjoint(self.reached(name, [extra]))
 
 
 class _Wish(msgspec.Struct, frozen=True):
-    """A project with extras to request."""
+    """A project with the extras to request."""
 
     offer: _Offer
     extras: Sequence[str]
     names: frozenset[str]
-    """The names of all projects that it installs, including its own."""
+    """The names of all projects that this request installs, including the project's own name."""
 
 
 def _endings(name: str) -> frozenset[str]:
-    """Return the part of a name after each dash."""
+    """Return each part of a name that follows a dash and reaches to the end of the name."""
     return frozenset(name[place + 1 :] for place, letter in enumerate(name) if letter == "-")
 
 
 def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     words = [canonicalize_name(word) for word in (gpu.target, *gpu.others)]
     packages = dict.fromkeys(name for word in words for name in offers.by_word.get(word, ()))
-    # The projects to request to get all the code for a GPU, which has these names.
+    # Find the projects to request to get all code for a GPU. ``words`` are the names of that GPU.
     asked = [(offer, _extras_for(offer, words, packages)) for offer in offers.with_extras]
     wishes = [_Wish(offer, extras, offers.reached(offer.name, extras)) for offer, extras in asked if extras]
     # A project that no line installs gets its own line, unless it is part of a project that has a line.
@@ -274,7 +281,7 @@ def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     wishes = [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
     own = {name: None for name in packages if not offers.by_name[name].is_for_others(words)}
     if any(not wish.names.isdisjoint(own) for wish in wishes):
-        packages = own  # these make packages for several GPUs unnecessary
+        packages = own  # these projects make packages for several GPUs unnecessary
     missed = dict.fromkeys(name for wish in wishes for name in sorted(wish.names))
     return GpuCard(
         gpu,
@@ -285,7 +292,7 @@ def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
 
 
 def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) -> list[str]:
-    """Return the extras of a project for a GPU: those with its name, or those that install its code."""
+    """Return the extras of a project for a GPU: extras with the GPU's name, or extras that install code for the GPU."""
     if offer.by_word:
         return list(next((offer.by_word[word] for word in words if word in offer.by_word), ()))
     return [extra for extra in offer.plain_extras if any(name in packages for name, _ in offer.requires[extra])]
@@ -294,7 +301,7 @@ def _extras_for(offer: _Offer, words: Sequence[str], packages: Collection[str]) 
 def _line(wish: _Wish, offers: _Offers) -> InstallLine:
     """Return the line for a project with extras.
 
-    Extras whose requirements the others already include are named, too.
+    Extras whose requirements are already included in other extras are also listed.
     """
     offer, extras = wish.offer, wish.extras
     plain = [extra for extra in offer.plain_extras if extra not in extras and _NAME.fullmatch(extra)]
@@ -318,9 +325,9 @@ def find_content(
 ) -> FrontPage:
     """Return the content for the page of an index.
 
-    ``projects`` has the files of each project, oldest first. ``yanked`` has the reasons of yanked files by name.
-    ``gpus`` are the targets to choose from, in display order. ``url`` is the future address of the index, empty if not
-    known. ``kept`` has projects that are listed as on an earlier page.
+    ``projects`` has the files of each project, oldest first. ``yanked`` has the reasons for yanking files, keyed by
+    name. ``gpus`` are the targets to choose from, in display order. ``url`` is the future address of the index, or
+    empty if it is unknown. ``kept`` has projects whose rows are taken from an earlier page.
     """
     kept = kept or {}
     taken = find_taken(projects, yanked)
@@ -342,12 +349,15 @@ def find_content(
 def find_taken(
     projects: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]
 ) -> dict[str, Sequence[IndexEntry]]:
-    """Return the files of each project that installers choose, or the newest version's files if all are yanked."""
+    """Return the files of each project that installers choose.
+
+    If all files are yanked, return the newest version's files.
+    """
     return {name: _taken(entries, yanked) for name, entries in projects.items()}
 
 
 def find_withdrawn(taken: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[str, str]) -> dict[str, YankedPackage]:
-    """Return the projects whose files are all yanked, by name; ``taken`` is the result of `find_taken`."""
+    """Return the projects whose files are all yanked, keyed by name. ``taken`` is the result of `find_taken`."""
     if not yanked:
         return {}
     return {
@@ -358,9 +368,9 @@ def find_withdrawn(taken: Mapping[str, Sequence[IndexEntry]], yanked: Mapping[st
 
 
 def _taken(entries: Sequence[IndexEntry], yanked: Mapping[str, str]) -> list[IndexEntry]:
-    """Return the files of the version that installers choose: the newest final version, if there is one.
+    """Return the files of the version that installers choose, which is the newest final version if there is one.
 
-    If all files are yanked, these are the newest version's files.
+    If all files are yanked, return the newest version's files.
     """
     if len(entries) == 1:
         return list(entries)
@@ -393,11 +403,11 @@ def _list_file(entry: IndexEntry, yanked: Mapping[str, str]) -> ListedFile:
 
 
 def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -> FrontPage:
-    """Return the page of an index with the content of families; ``gpus`` are the targets to choose from.
+    """Return the page of an index with the content of families. ``gpus`` are the targets to choose from.
 
-    A GPU links to the index of a family that has packages for it that this index lacks. Packages that all families
-    share are in the indexes of all of them, and cause no link. A family offers no package that only another family's
-    own packages require.
+    A GPU links to the index of a family if the family has packages for the GPU that this index lacks. Packages that all
+    families share are in all their indexes, and cause no link. A package that only another family's own packages
+    require is not offered for a family.
     """
     found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
     owned = {name: _own_projects(family, content) for name, family in content.families.items()}
@@ -408,7 +418,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
         taken = find_taken(family.projects, family.yanked)
         for card in find_cards(taken, gpus, find_withdrawn(taken, family.yanked)) if own else ():
             if not own.isdisjoint(_named(card)):
-                # The lines of a family for a GPU, without projects that belong to other families.
+                # The family's lines for a GPU, without projects that belong to other families.
                 lines = tuple(line for line in card.lines if _project(line) not in foreign)
                 found[card.gpu.target].append(
                     FamilyOffer(name, lines, tuple(one for one in card.yanked if one.project not in foreign))
@@ -428,7 +438,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
 
 
 def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]:
-    """Return the projects of a family with files that the index above lacks."""
+    """Return the projects of a family that have files that the index above lacks."""
     shared = {entry.filename: entry.sha256 for entries in content.projects.values() for entry in entries}
     return frozenset(
         name
@@ -448,13 +458,13 @@ def _project(line: InstallLine) -> str:
 
 
 def _named(card: GpuCard) -> Collection[str]:
-    """Return the projects that a card names, without those that its lines install as requirements."""
+    """Return the projects that a card lists, except those that its lines install only as requirements."""
     lines = {*map(_project, card.lines)}
     return lines | {one.project for one in card.packages} | {one.project for one in card.yanked}
 
 
 def front_page(url: str = "") -> Extras:
-    """Return the maker of the front page for an index that will be at ``url``, which is empty if not known.
+    """Return the maker of the front page for an index that will be at ``url``, which is empty if it is unknown.
 
     Raises `InputError` for an address that installers refuse, or that a shell would not read as plain text.
     """
@@ -462,16 +472,16 @@ def front_page(url: str = "") -> Extras:
 
 
 class _FrontPageMaker(msgspec.Struct, frozen=True):
-    """Makes the page."""
+    """Makes the front page."""
 
     place: str
-    """The address of the index of all families, with a slash at its end, or empty."""
+    """The address of the index of all families, which ends with a slash; empty if it is unknown."""
     is_own: bool = False
     """Whether ``place`` is the address of the index itself, even for a family."""
 
     @property
     def version(self) -> bytes:
-        """Rows of earlier pages are kept only if the same code made them."""
+        """The version of the code. Rows from earlier pages are kept only if the same code made them."""
         return source_hash(Path(pages.__file__)) + source_hash(Path(__file__))
 
     def __call__(self, content: IndexContent, /) -> dict[str, bytes]:
@@ -487,7 +497,7 @@ class _FrontPageMaker(msgspec.Struct, frozen=True):
 def kept_front_page(output: Path) -> Extras:
     """Return the maker for new front pages of an index and its family indexes, for the same address.
 
-    For an index without a front page, it makes nothing.
+    If the index has no front page, the maker returns no files.
     """
     try:
         page = read_regular(output / FRONT_PAGE)
@@ -497,5 +507,5 @@ def kept_front_page(output: Path) -> Extras:
 
 
 def next_front_page(page: bytes) -> Extras:
-    """Return the maker for the next version of a page, for the same address. Empty bytes stand for no page."""
+    """Return the maker for the next version of a page, for the same address. Empty bytes mean that there is no page."""
     return _FrontPageMaker(noted_url(page), is_own=True)

@@ -1,7 +1,7 @@
 """Writes the front page of an index as one self-contained HTML file that works without JavaScript.
 
-The page contains its style and script. Its Content-Security-Policy (CSP 3) allows no others. Text that gets past the
-escaping therefore has no effect.
+The page contains its style and script. Its Content-Security-Policy (CSP 3) doesn't allow any others. So even text that
+gets past the escaping has no effect.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """A GPU target, as people who know GPUs describe it."""
+    """A GPU target and its names for people."""
 
     target: str
     """The processor, such as ``gfx1100``."""
     kind: str = ""
-    """``data-centre``, ``desktop``, ``integrated``, or empty if not known."""
+    """``data-centre``, ``desktop``, ``integrated``, or empty if unknown."""
     products: tuple[str, ...] = ()
-    """The names of its products."""
+    """The names of products with this GPU."""
     others: tuple[str, ...] = ()
-    """Generic processors whose code runs on it, and its families, the smallest first."""
+    """Generic processors whose code runs on the GPU, followed by the GPU's families, the smallest family first."""
 
 
 class InstallLine(msgspec.Struct, frozen=True):
@@ -47,9 +47,12 @@ class InstallLine(msgspec.Struct, frozen=True):
     requirement: str
     """The requirement for pip and uv: only ASCII letters, digits, ``-[],.``, as in ``rocm[device-gfx1100]``."""
     size: int
-    """The maximum download size in bytes, with all requirements from the index."""
+    """The maximum download size in bytes, including all requirements from the index."""
     more: tuple[str, ...] = ()
-    """Further extras that are not for single GPUs. An extra for only some systems names them: ``devel (Linux)``."""
+    """Additional extras that are not for single GPUs.
+
+    An extra for only some systems lists them, as in ``devel (Linux)``.
+    """
 
 
 class NamedPackage(msgspec.Struct, frozen=True):
@@ -57,11 +60,11 @@ class NamedPackage(msgspec.Struct, frozen=True):
 
     project: str
     size: int
-    """The size of its largest file, in bytes."""
+    """The size of the package's largest file, in bytes."""
 
 
 class YankedPackage(msgspec.Struct, frozen=True):
-    """A package whose files are all yanked, so that installers refuse projects that need it."""
+    """A package whose files are all yanked, so that installers refuse projects that require it."""
 
     project: str
     version: str
@@ -69,7 +72,7 @@ class YankedPackage(msgspec.Struct, frozen=True):
 
 
 class FamilyOffer(msgspec.Struct, frozen=True):
-    """The packages for a GPU in the index of a family, below this one."""
+    """The packages for a GPU in the index of a family, which is below this index."""
 
     family: str
     lines: tuple[InstallLine, ...]
@@ -83,11 +86,11 @@ class GpuCard(msgspec.Struct, frozen=True):
     lines: tuple[InstallLine, ...]
     packages: tuple[NamedPackage, ...]
     yanked: tuple[YankedPackage, ...] = ()
-    """The packages that would be in further lines, or be named, if they were not yanked."""
+    """The packages that would be in additional lines, or that would be listed, if they were not yanked."""
     families: tuple[FamilyOffer, ...] = ()
-    """The indexes of families with their own packages for it. Their lines replace those of this index."""
+    """The indexes of families that have their own packages for the GPU. Their lines replace the lines of this index."""
     systems: tuple[str, ...] = ()
-    """The systems of packages with its code, such as ``Windows``; empty if the index is for only one system."""
+    """The systems of packages with code for the GPU, such as ``Windows``; empty if the index is for only one system."""
 
 
 class ListedFile(msgspec.Struct, frozen=True):
@@ -98,13 +101,13 @@ class ListedFile(msgspec.Struct, frozen=True):
     size: int
     requires_python: str = ""
     yanked: str | None = None
-    """The reason, which may be empty; `None` for a file that is not yanked."""
+    """The reason for yanking, which may be empty, or `None` for a file that is not yanked."""
     uploaded: str = ""
-    """The day on which the index got the file, such as ``2026-01-31``, in UTC; empty if not known."""
+    """The day in UTC on which the index got the file, such as ``2026-01-31``; empty if unknown."""
 
 
 class ListedProject(msgspec.Struct, frozen=True):
-    """A project: the version that installers choose, and its files."""
+    """A project, with the version that installers choose and its files."""
 
     name: str
     version: str
@@ -118,30 +121,30 @@ class ListedProject(msgspec.Struct, frozen=True):
 
     @property
     def yanked(self) -> str | None:
-        """The reason why all files of the version are yanked, which may be empty; `None` if some are not yanked."""
+        """The reason why all files of the version are yanked, which may be empty, or `None` if some are not yanked."""
         reasons = [file.yanked for file in self.files if file.version == self.version]
         return None if None in reasons else next(filter(None, reasons), "")
 
     @property
     def size(self) -> int:
-        """The size of the largest file of the version, in bytes."""
+        """The size of the version's largest file, in bytes."""
         return max((file.size for file in self.files if file.version == self.version), default=0)
 
 
 class KeptProject(msgspec.Struct, frozen=True):
-    """A project that is listed as on an earlier page."""
+    """A project whose row is taken from an earlier page."""
 
     row: str
-    """Markup."""
+    """The row as markup."""
 
 
 class ListedFamily(msgspec.Struct, frozen=True):
     """The index of a family, in a folder with its name below this index."""
 
     name: str
-    """The name of the folder; any text."""
+    """The name of the folder, which can be any text."""
     project_count: int
-    """The number of projects; 0 if not known."""
+    """The number of projects, or 0 if unknown."""
 
 
 class FrontPage(msgspec.Struct, frozen=True):
@@ -156,7 +159,7 @@ class FrontPage(msgspec.Struct, frozen=True):
     total_size: int
     """The size of all files, in bytes."""
     url: str = ""
-    """The future address of the index; empty if not known."""
+    """The future address of the index; empty if unknown."""
     family: str = ""
     """The family of this index; empty for the index of all families."""
     families: tuple[ListedFamily, ...] = ()
@@ -164,7 +167,7 @@ class FrontPage(msgspec.Struct, frozen=True):
 
 
 URL_NOTE = "index-url"
-"""The name of the HTML metadata with the address, for code that makes the page again."""
+"""The name of the HTML metadata that contains the address, for code that makes the page again."""
 
 _PLAIN = re.compile(r"[\w.~:/@%+=,\[\]-]+", re.ASCII)
 """The characters that shells read as plain text within double quotes."""
@@ -172,7 +175,7 @@ _OPTION = "--url"
 
 
 def noted_url(page: bytes) -> str:
-    """Return the address in a page's metadata; empty if it is absent or somebody made it unusable."""
+    """Return the address in a page's metadata, or an empty string if it is absent or was edited and is unusable."""
     found = re.search(rf'<meta name="{URL_NOTE}" content="([^"]*)">'.encode(), page)
     with suppress(InputError):
         return checked_url(unescape(found[1].decode(errors="replace"))) if found else ""
@@ -182,7 +185,7 @@ def noted_url(page: bytes) -> str:
 def checked_url(text: str) -> str:
     """Return the address with a slash at its end.
 
-    Raises `InputError` for another kind of address, for one with a password, which a page would publish, and for
+    Raises `InputError` for another kind of address, for an address with a password, which a page would publish, and for
     characters that a shell would not read as plain text.
     """
     expected = "an address such as https://example.org/rocm/simple/"
@@ -192,7 +195,7 @@ def checked_url(text: str) -> str:
     except ValueError:
         is_address = False
     if is_address and "@" in parts.netloc:
-        raise InputError(_OPTION, "contains a user or a password", expected=expected, remedy="Remove them.")
+        raise InputError(_OPTION, "contains a user name or a password", expected=expected, remedy="Remove them.")
     if not is_address or not _PLAIN.fullmatch(text):
         remedy = "Write other characters as %XX."
         shown = quoted(without_secrets(text).rpartition("@")[2].partition("?")[0])
@@ -205,7 +208,7 @@ _VOID = frozenset(["input", "link", "meta"])
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-"""Control characters, characters that change the direction of text, and characters that UTF-8 can't hold."""
+"""Control characters, characters that change the text direction, and characters that UTF-8 can't encode."""
 
 
 class Html(str):
@@ -236,7 +239,7 @@ def _attribute(key: str, value: str) -> str:
 
 
 def joined(*children: str) -> Html:
-    """Return joined pieces, escaped unless they are `Html`."""
+    """Return joined pieces. Pieces that are not `Html` are escaped."""
     return Html("".join(child if isinstance(child, Html) else escaped(child) for child in children))
 
 
@@ -246,18 +249,18 @@ def project_link(name: str) -> Html:
 
 
 def finding_field(identity: str, label: str, example: str | None = None) -> Html:
-    """Return a text field. The script shows the field, which needs the script."""
+    """Return a text field. It is hidden until the script shows it, because it works only with the script."""
     field = element("input", id=identity, type="search", autocomplete="off", placeholder=example)
     return element("label", label, field, class_="find", hidden="")
 
 
 def escaped(text: str) -> Html:
-    """Return markup that shows the text."""
+    """Return markup that displays the text unchanged."""
     return Html(escape(text if text.isprintable() else _UNSEEN.sub("\ufffd", text)))
 
 
 def policy_hash(text: str) -> str:
-    """Return the source by which a Content-Security-Policy allows an inline script or style (CSP 3, hash-source)."""
+    """Return the hash that allows an inline script or style in a Content-Security-Policy (CSP 3, hash-source)."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -269,7 +272,7 @@ def families_part(content: FrontPage) -> Html:
     """Return the section about families; empty if there are no indexes below this one."""
     if not content.families:
         return Html("")
-    text = "Each GPU family has its own index. It lists the packages on this page and those for the family."
+    text = "Each GPU family has its own index, which lists the packages on this page and the packages for the family."
     return element(
         "section",
         element("h2", "Families", id="families"),
@@ -292,12 +295,15 @@ def _family(family: ListedFamily, url: str) -> Html:
 
 
 def family_page(family: str) -> str:
-    """Return the link from the page to the page of a family."""
+    """Return the relative link from this page to the page of a family."""
     return f"{_folder(family)}{FRONT_PAGE}"
 
 
 def index_address(url: str, family: str = "") -> Html:
-    """Return the address of the index or of a family's index for a command line; ``url`` is empty if not known."""
+    """Return the address of the index, or of a family's index, for a command line.
+
+    ``url`` is empty if it is unknown.
+    """
     if url:
         return element("span", f"{url}{_folder(family)}")
     place = element("span", f"{UNKNOWN_URL}/" if family else UNKNOWN_URL, class_="url")
@@ -348,7 +354,7 @@ def _note(url: str) -> Html:
 
 
 def _choices(gpus: Sequence[Gpu]) -> Iterator[Html]:
-    """Yield a list of products for each kind of GPU. A target without known products is listed by its name."""
+    """Yield a list of products for each kind of GPU. A target without known products is listed by its own name."""
     for kind, title in _KINDS.items():
         named = [(name, gpu) for gpu in gpus if gpu.kind == kind for name in gpu.products or (gpu.target,)]
         if named:
@@ -363,7 +369,7 @@ def _choice(name: str, gpu: Gpu) -> Html:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that orders numbers in names by value."""
+    """Return a sort key that compares numbers in names by their value."""
     return [(int(part), "") if part.isdecimal() else (0, part.lower()) for part in _PARTS.split(name)]
 
 
@@ -386,14 +392,17 @@ def _card(card: GpuCard, url: str) -> Html:
 
 
 def _family_choice(offer: FamilyOffer, gpu: Gpu, url: str) -> Html:
-    """Return the lines from the index of a family for a GPU, with a link to that index."""
+    """Return the lines for a GPU from the index of a family, with a link to that index."""
     way = element("a", offer.family, href=f"{family_page(offer.family)}#{quote(gpu.target)}")
     lines = (part for line in offer.lines for part in _install(line, url, offer.family))
     return element("div", element("p", "From the ", way, " index:"), *lines, _yanked(offer.yanked))
 
 
 def _own_lines(card: GpuCard) -> Sequence[InstallLine]:
-    """Return the lines for this index; empty if a family's index, which includes all lines of this index, has more."""
+    """Return the lines for this index.
+
+    If a family's index has more, return no lines, because it includes these lines.
+    """
     return () if any(offer.lines for offer in card.families) else card.lines
 
 
@@ -410,7 +419,7 @@ def _install(line: InstallLine, url: str, family: str = "") -> Iterator[Html]:
 
 
 def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
-    """Return the packages that installers choose only for a requirement of the exact version, with the reasons."""
+    """Return the packages that installers choose only if the exact version is requested, with the reasons."""
     if not packages:
         return ""
     rows = (element("li", f"{one.project} {one.version}{': ' if one.reason else ''}{one.reason}") for one in packages)
@@ -440,7 +449,7 @@ def _absent(gpus: Sequence[Gpu]) -> Html | str:
 
 _COLUMNS = ("Package", "Version", "Size", "GPUs", "Summary")
 _ROW = '\n<tr><th scope="row">'
-"""The start of each row. The text of a row can't contain the start or the end, because the text is escaped."""
+"""The start of each row. The text in a row can't contain the start or the end of a row, because the text is escaped."""
 _LINK = '<a href="'
 _END = "</tbody>"
 _NAMED_ROW = re.compile(r'<a href="[^"]*">([^<]*)</a></th><td>([^<]*)')
@@ -463,7 +472,10 @@ def projects_part(content: FrontPage) -> Html:
 
 
 def read_rows(page: bytes, names: Container[str]) -> dict[str, KeptProject]:
-    """Return the rows of these projects in a page from `make_front_page`, if it contains their names unescaped."""
+    """Return the rows of these projects in a page from `make_front_page`.
+
+    Projects whose names need escaping are left out.
+    """
     _, _, rest = page.decode(errors="replace").partition(f"<tbody>{_ROW}")
     rows = rest.partition(_END)[0].split(_ROW)
     named = ((row[len(_LINK) : row.find("/", len(_LINK))], row) for row in rows if row.startswith(_LINK))
@@ -473,7 +485,7 @@ def read_rows(page: bytes, names: Container[str]) -> dict[str, KeptProject]:
 def _row(project: ListedProject | KeptProject) -> Html:
     if isinstance(project, KeptProject):
         return Html(project.row)
-    # This is one string, because an index may have thousands of rows. Separate elements would take most of a second.
+    # This is a single string, because an index may have thousands of rows. Separate elements would be far slower.
     return Html(
         f"{project_link(project.name)}</th>"
         f"<td>{escaped(project.version)}{_mark(project.yanked)}{_others(project.others)}</td>"
@@ -500,12 +512,12 @@ def _file(file: ListedFile) -> Html:
 
 
 def _mark(reason: str | None) -> Html | str:
-    """Return the mark for yanked files; empty if the reason is `None`."""
+    """Return the mark for yanked files, or an empty string if the reason is `None`."""
     return "" if reason is None else element("span", f" yanked{': ' if reason else ''}{reason}", class_="yanked")
 
 
 def make_front_page(content: FrontPage) -> bytes:
-    """Return the page. Equal content gives equal bytes."""
+    """Return the page. The same content gives the same bytes."""
     projects = count(len(content.projects), "package")
     facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
     body = element(

@@ -1,4 +1,4 @@
-"""Writes indexes whose pages link to files on other servers: one index for each stream, and one that unites them.
+"""Writes indexes whose pages link to files on other servers: one index for each stream, and one index that unites them.
 
 Next to its pages, each index keeps the hash of every file that it has ever listed. A file with another hash is refused,
 even if the other index removed the file in the meantime. Everything is read and checked before anything is written.
@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _FORMS = ("json", "html")
-"""The JSON page comes first: the HTML page shows who owns the folder."""
+"""The formats of pages. The JSON page comes first, because the HTML page shows which program owns the folder."""
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True):
-    """The facts about a file that stay while its hash stays."""
+    """The information about a file that doesn't change while its hash stays the same."""
 
     sha256: str
     size: int
     upload_time: int
-    """Microseconds since 1970."""
+    """The upload time in microseconds since 1970."""
     metadata_sha256: str = ""
-    """The hash of the core metadata that the other server has; empty if it has no such metadata."""
+    """The hash of the core metadata on the other server; empty if the server has no core metadata for the file."""
 
 
 class LinkNotes(msgspec.Struct, frozen=True):
@@ -74,35 +74,37 @@ class LinkNotes(msgspec.Struct, frozen=True):
     pages: tuple[str, ...] = ()
     """The projects that have pages."""
     files: dict[str, dict[str, Seen]] = {}
-    """Every file that the index has listed, by project and file name."""
+    """Every file that the index has listed, keyed by project and file name."""
 
 
 class LinkedIndex(msgspec.Struct, frozen=True):
-    """The contents of one index, and the changes since the last run."""
+    """The contents of an index, and the changes since the last run."""
 
     index: str
     """The location of the index."""
     projects: dict[str, list[str]]
-    """File names by project."""
+    """The file names of each project."""
     yanked: dict[str, str]
-    """The reasons of yanked files, by file name."""
+    """The reasons for yanking files, keyed by file name."""
     new: tuple[str, ...]
     """Names of the files that the index didn't list before."""
     removed: tuple[str, ...]
     """Names of the files that the other indexes no longer list."""
     changed: tuple[str, ...]
-    """Projects whose pages have changed, or would change."""
+    """Projects whose pages have changed or, in a dry run, would change."""
 
 
 def write_links(
     upstreams: Upstreams, store: Store, layout: Layout, *, is_dry_run: bool = False, progress: Progress = SILENT
 ) -> dict[str, LinkedIndex]:
-    """Write the indexes of all streams to a store, and return them by stream. The united index has an empty name.
+    """Write the indexes of all streams to a store, and return them, keyed by stream.
+
+    The united index has an empty name.
 
     The pages have the hashes, yank marks, dates, and required Python versions from the other indexes. Sizes and dates
     that a page lacks come from the file's server. Core metadata is listed only if the server has it with the right
-    hash. Raises all problems before any change: those of `choose_links`, and changed hashes. Files that are gone from
-    their server are left out, and raised in the end.
+    hash. Before any change, raises all problems: the problems of `choose_links`, and changed hashes. Files that are
+    gone from their server are left out, and raised at the end.
     """
     with step(progress, "reading the indexes"):
         chosen = choose_links(upstreams)
@@ -113,7 +115,7 @@ def write_links(
         problems.clear()
         if isinstance(store, FolderStore) and not is_dry_run:
             list_stored(store, layout.index)
-            store.tidy()  # the unfinished files of killed runs
+            store.tidy()  # these are unfinished files of killed runs
         works = {stream: _Work(store, layout.of_family(stream)) for stream in chosen}
         raise_all(store.url, [error for stream, work in works.items() for error in work.changed_hashes(chosen[stream])])
         known = {(name, one.sha256): one for work in works.values() for name, one in work.seen.items()}
@@ -136,14 +138,14 @@ class _Work:
     """The work on one index of the store."""
 
     def __init__(self, store: Store, layout: Layout) -> None:
-        """Read the notes. Raise `InputError` if the folder contains an index that lists its own files."""
+        """Read the notes. Raise `InputError` if the folder contains an index of its own files."""
         self._store, self._layout = store, layout
         self._before = load(store, self._name)
         self.notes = _read_notes(self._place, self._before)
         html = load(store, layout.page("", "html")).data
         require_own(store.place(layout.page("", "html")), is_own=not html or is_root_page(html))
         if html and self._before is NOTHING:
-            found = "is an index of files, not of links"
+            found = "is an index of files, not an index of links"
             raise InputError(store.place(layout.page("", "html")), found, remedy="Choose another --output.")
 
     @property
@@ -156,17 +158,17 @@ class _Work:
 
     @property
     def seen(self) -> dict[str, Seen]:
-        """The files that the index has listed, by name."""
+        """The files that the index has listed, keyed by name."""
         return {name: one for files in self.notes.files.values() for name, one in files.items()}
 
     def changed_hashes(self, chosen: Mapping[str, Sequence[ListedFile]]) -> Iterator[InputError]:
-        """Yield an error for each file with another hash than this index has listed."""
+        """Yield an error for each file whose hash differs from the hash that this index listed."""
         for project, files in chosen.items():
             known = self.notes.files.get(project, {})
             for file in files:
                 before = known.get(file.filename)
                 if before and before.sha256 != file.sha256:
-                    found = f"has the SHA-256 {file.sha256}, but this index has listed another hash"
+                    found = f"has the SHA-256 {file.sha256}, but this index already listed another hash"
                     remedy = f"Ask the publisher. If you trust the new file, remove its entry from {self._place}."
                     yield InputError(shown_url(file.url), found, expected=before.sha256, remedy=remedy)
 
@@ -178,7 +180,7 @@ class _Work:
         *,
         is_dry_run: bool,
     ) -> LinkedIndex:
-        """Write the hashes, then the pages of projects, then the page of all projects. Remove other pages last."""
+        """Write the hashes, then the pages of projects, then the page of all projects. Finally, remove other pages."""
         found = {
             project: [one for one in files if (one.filename, one.sha256) in seen] for project, files in chosen.items()
         }
@@ -245,7 +247,7 @@ class _Work:
             self._store.delete(self._layout.page(project, form))
 
     def _remove(self) -> None:
-        """Remove the pages of an index that is no longer wanted. Its hashes stay."""
+        """Remove the pages of an index that is no longer wanted. The hashes stay."""
         if self._before is NOTHING:
             return
         self._remove_page("")
@@ -279,14 +281,14 @@ class _ListedNames(msgspec.Struct):
 
 
 def _listed_names(page: bytes) -> list[str]:
-    with suppress(msgspec.DecodeError):  # a damaged page is written again
+    with suppress(msgspec.DecodeError):  # a damaged page is rewritten
         return [file.filename for file in decode_json(page, _ListedNames).files]
     return []
 
 
 def _make_page(project: str, files: Sequence[ListedFile], seen: Mapping[tuple[str, str], Seen]) -> Page:
     entries = [_make_entry(file, seen[file.filename, file.sha256]) for file in files]
-    # Without the user and password that are needed to read the other index.
+    # The page must not contain the user and password that are needed to read the other index.
     bases = {file.filename: f"{shown_url(file.url).rpartition('/')[0]}/" for file in files}
     yanked = {file.filename: file.yanked for file in files if file.yanked is not None}
     return make_project_page(project, group_by_project(entries)[project], bases, yanked)
@@ -313,10 +315,13 @@ def _examine(
     problems: list[RocwheelError],
     progress: Progress,
 ) -> None:
-    """Add the facts about files to ``seen``, and files that are gone to ``problems``. Raise all other problems."""
+    """Add the information about files to ``seen``.
+
+    Append files that are gone to ``problems``, and raise all other problems.
+    """
     waiting = {(file.filename, file.sha256): file for file in files if (file.filename, file.sha256) not in seen}
     now = time.time_ns() // 1000
-    progress.begin("reading facts about files", len(waiting))
+    progress.begin("reading file information", len(waiting))
     advance: Callable[[int], object] = serialized(progress.advance)
 
     def examine(key: tuple[str, str]) -> Seen | InputError:
@@ -324,7 +329,7 @@ def _examine(
             return _find_facts(waiting[key], known.get(key), now)
         except (MissingFileError, ForbiddenError) as e:
             return StoreError(e.source, e.found, remedy="Ask the publisher. The index doesn't list the file.")
-        except StoreError:  # any other file would fail in the same way
+        except StoreError:  # all other files would fail in the same way
             raise
         except InputError as e:
             return e
@@ -343,9 +348,9 @@ def _examine(
 
 
 def _find_facts(file: ListedFile, known: Seen | None, now: int) -> Seen:
-    """Return the facts on the page, those of an earlier run, or those of the file's server, in this order."""
+    """Return information about a file from the page, an earlier run, or the file's server, in this order."""
     size, date = file.size, None
-    with suppress(InputError):  # malformed or absent
+    with suppress(InputError):  # the date is malformed or absent
         date = parse_time(file.upload_time or "")
     if known:
         size = known.size if size is None else size
@@ -363,7 +368,7 @@ def _find_facts(file: ListedFile, known: Seen | None, now: int) -> Seen:
 def _find_metadata(file: ListedFile, known: Seen | None) -> str:
     """Return the hash of the core metadata next to a file, or an empty string if its server has no such metadata.
 
-    Raises `InputError` for metadata with another hash than its page lists.
+    Raises `InputError` for metadata whose hash differs from the hash on the page.
     """
     wanted = file.metadata_sha256 or ""
     if not wanted or (known and known.metadata_sha256 == wanted):

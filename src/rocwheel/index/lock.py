@@ -1,7 +1,7 @@
 """Locks requirements for GPUs: uv resolves them, and the result is compared with the request (:pep:`751`).
 
-The selector decides some requirements when it is built, by the GPUs of the machine, unless an environment variable
-names them. The locking machine is seldom the installing machine. Therefore, the GPUs are always named, and the result
+When the selector is built, it decides some requirements based on the machine's GPUs, unless an environment variable
+lists GPUs. The locking machine is seldom the installing machine. Therefore, the GPUs are always listed, and the result
 is checked.
 """
 
@@ -58,7 +58,7 @@ _PYTHON = re.compile(r"3(\.[0-9]{1,3}){1,2}")
 
 
 class ResolveOptions(msgspec.Struct, frozen=True):
-    """Where to look for packages, and for which Python. The variables and settings of uv also apply."""
+    """Package locations and the Python version for resolving. The variables and settings of uv also apply."""
 
     index_url: str | None = None
     extra_index_url: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class ResolveOptions(msgspec.Struct, frozen=True):
     python_version: str | None = None
     pre: bool = False
     universal: bool = False
-    """Whether to lock for every platform, with markers, and not only for this one."""
+    """Whether to lock for every platform, with markers, instead of only for this platform."""
 
     @property
     def index_urls(self) -> tuple[str, ...]:
@@ -92,11 +92,11 @@ class ResolveOptions(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Raise `InputError` for an invalid Python version, a URL without a scheme, and a URL that `parse_url` rejects.
 
-        Also raise it for a folder that doesn't exist, because uv would look elsewhere.
+        Also raises this error for a folder that doesn't exist, because uv would look elsewhere.
         """
         urls = [url for url in (self.index_url, *self.extra_index_url) if url]
         for url in filter(looks_like_host, urls):
-            raise InputError(url, "has no scheme", expected="http://, https://, file:// or a folder")
+            raise InputError(url, "has no scheme", expected="http://, https://, file://, or a folder")
         for url in (*urls, *self.find_links):
             if url.startswith("file:"):
                 parse_url(url)
@@ -107,31 +107,31 @@ class ResolveOptions(msgspec.Struct, frozen=True):
 
 
 def _may_be_there(url: str) -> bool:
-    """Return whether an index exists as a folder or is on a server, where only a request can tell."""
+    """Return whether an index may exist: a folder must exist, but only a request can tell whether a URL does."""
     if url.startswith("file:"):
         return Path(local_path(urlsplit(url).path)).is_dir()
     return is_url(url) or Path(url).is_dir()
 
 
 class Locked(msgspec.Struct, frozen=True):
-    """The locked requirements, and the facts that users need to know about them."""
+    """The locked requirements, and information about them for users."""
 
     file: LockFile
     targets: tuple[str, ...]
-    """The GPUs that were named to the selector."""
+    """The GPUs that the selector was told to use."""
     build_requires: dict[str, tuple[str, ...]]
-    """The build requirements of sdists, by package. A lock file can't contain them."""
+    """The build requirements of sdists, keyed by package. A lock file can't contain them."""
 
     @property
     def has_gpu_packages(self) -> bool:
-        """Whether there is a package for specific GPUs."""
+        """Whether there is a package for single GPUs."""
         return any(label_of_project(project) != GENERIC for project in self.file.projects)
 
     @property
     def lacking_systems(self) -> dict[str, tuple[str, ...]]:
-        """For each GPU, the systems with GPU packages but without a package for this GPU.
+        """The systems that have GPU packages but no package for a GPU, keyed by GPU.
 
-        Only GPUs with packages for some systems but not for others are included.
+        Only GPUs that have packages for some systems but not for others are included.
         """
         wheels = self.file.wheels
         everywhere = _systems(wheels.values())
@@ -158,10 +158,10 @@ def make_lock(
     options: ResolveOptions,
     progress: Progress = SILENT,
 ) -> Locked:
-    """Write a lock file of requirements for GPUs: those in ``targets``, or else those that `targets_to_lock` finds.
+    """Write a lock file of requirements for GPUs: the GPUs in ``targets``, or the GPUs that `targets_to_lock` finds.
 
-    Raises `InputError` for invalid or unresolvable requirements, for packages locked for other GPUs, and for files
-    without a hash. Nothing is written in these cases.
+    Raises `InputError` for invalid or unresolvable requirements, for packages that were locked for other GPUs, and for
+    files without a hash. In these cases, nothing is written.
     """
     check_lock_name(output)
     check_output(output)
@@ -182,29 +182,29 @@ def make_lock(
 
 
 _VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
-"""Variables that name indexes to uv.
+"""Variables that list indexes for uv.
 
-Values are separated by blanks, and may have a name in front. Link locations may also be separated by commas.
+Values are separated by blanks, and may have a prefix with a name. Link locations may also be separated by commas.
 """
 
 
 def index_urls(options: ResolveOptions, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the web server URLs where uv looks for packages: those in the options, then those in its variables."""
+    """Return the web server URLs where uv looks for packages, first from the options, then from uv's variables."""
     given = [options.index_url or "", *options.extra_index_url, *options.find_links]
     words = [word for name in _VARIABLES for word in environ.get(name, "").replace(",", " ").split()]
     return tuple(url for url in (*given, *map(_without_name, words)) if is_web_url(url))
 
 
 def _without_name(word: str) -> str:
-    """Return the URL in ``NAME=URL``, or the word itself if it is a URL."""
+    """Return the URL in ``NAME=URL``, or the word itself if it is only a URL."""
     name, mark, address = word.partition("=")
     return address if mark and "://" not in name else word
 
 
 def with_user(url: str, origins: Sequence[str]) -> str:
-    """Return a URL with the user and password from ``origins`` for the same server, or else from the netrc file.
+    """Return a URL with the user and password that ``origins`` has for its server, or those in the netrc file.
 
-    pip and uv do the same. ``NETRC`` names another file than the one in the user's home folder.
+    This is what pip and uv do. The variable ``NETRC`` replaces the netrc file in the user's home folder.
     """
     for origin in origins:
         if (found := _kept(url, origin)) != url:
@@ -219,12 +219,15 @@ def with_user(url: str, origins: Sequence[str]) -> str:
 def _kept(url: str, origin: str) -> str:
     try:
         return keep_user(url, origin)
-    except ValueError:  # uv has reported it already, or will not use it
+    except ValueError:  # uv has already reported the error, or does not use the file
         return url
 
 
 def _netrc_entry(host: str) -> tuple[str, str] | None:
-    """Return the user and password for a host, or `None` without a readable netrc file. uv then also uses none."""
+    """Return the user and password for a host, or `None` if there is no readable netrc file.
+
+    In that case, uv uses none, too.
+    """
     try:
         found = netrc.netrc(os.environ.get("NETRC")).authenticators(host)
     except (OSError, ValueError, netrc.NetrcParseError):
@@ -237,10 +240,11 @@ _LARGEST = 256 << 20
 
 
 def find_build_requires(lock: LockFile, index_urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the build requirements of packages that have only an sdist, by name. Packages without any are left out.
+    """Return the build requirements of packages that have only an sdist, keyed by name.
 
-    Requests to a server use the credentials for it in ``index_urls``, as `with_user` describes. Raises the same errors
-    as `read_build_requires`, and store errors for an sdist that can't be downloaded.
+    Packages without build requirements are left out. Requests to a server use its credentials in ``index_urls``, as
+    `with_user` describes. Raises the same errors as `read_build_requires`, and store errors for an sdist that can't be
+    downloaded.
     """
     found = {name: _read(with_user(url, index_urls)) for name, url in lock.built.items()}
     return {name: requires for name, requires in found.items() if requires}
@@ -274,19 +278,19 @@ def _read_local(path: Path) -> tuple[str, ...]:
 
 
 TARGET_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
-"""The variable that names the GPUs to the selector, as `rocm_sdk` reads it."""
+"""The variable that lists the GPUs for the selector, as `rocm_sdk` reads it."""
 _DEVICE = "device"
-"""The extra for the GPUs that the selector detects. With a target appended, the extra for that GPU."""
+"""The extra for the GPUs that the selector detects. With a target appended, it is the extra for that GPU."""
 _EVERY_DEVICE = "device-all"
 """The extra for all GPUs that have packages."""
 _GPU = re.compile(r"gfx[0-9a-f]+")
-"""One GPU, in the form that the selector accepts.
+"""A GPU, in the form that the selector accepts.
 
-Families must be spelled exactly, which normalized names don't preserve.
+Families must be spelled exactly, and normalized names don't preserve the spelling.
 """
 _SYSTEMS = {"glibc": "Linux", "musl": "Linux", "windows": "Windows"}
-"""The names of the systems in platform tags."""
-_REMEDY = "Name the GPUs: --targets gfx942."
+"""The names of systems, keyed by the system in platform tags."""
+_REMEDY = "Specify the GPUs, for example with --targets gfx942."
 
 
 def parse_requirements(texts: Iterable[str]) -> tuple[Requirement, ...]:
@@ -304,7 +308,7 @@ def _parse(text: str) -> Requirement:
 
 
 def asked_extras(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    """Return the targets and families in extras, each once: ``gfx942`` for ``device-gfx942``."""
+    """Return the targets and families in extras without duplicates, such as ``gfx942`` for ``device-gfx942``."""
     extras = _all_extras(requirements)
     return tuple(dict.fromkeys(extra.removeprefix(f"{_DEVICE}-") for extra in extras if extra.startswith("device-gfx")))
 
@@ -314,7 +318,7 @@ def _all_extras(requirements: Iterable[Requirement]) -> list[str]:
 
 
 def _own_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    """Return the GPUs of packages that are required by name: ``gfx942`` for ``rocm-sdk-device-gfx942``."""
+    """Return the GPUs of packages that are required by name, such as ``gfx942`` for ``rocm-sdk-device-gfx942``."""
     labels = (label_of_project(canonicalize_name(requirement.name)) for requirement in requirements)
     return tuple(dict.fromkeys(label for label in labels if _GPU.fullmatch(label)))
 
@@ -322,9 +326,9 @@ def _own_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
 def targets_to_lock(
     requirements: Sequence[Requirement], targets: str | None, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the GPUs to name to the selector: given ones, or else those in requirements or in the variable.
+    """Return the GPUs for the selector: the given GPUs, or the GPUs in requirements, or the GPUs in the variable.
 
-    Raises `InputError` if a requirement depends on the GPU and no GPU is named.
+    Raises `InputError` if a requirement depends on the GPU but no GPU is specified.
     """
     if targets is not None:
         return parse_target_set([targets], source="--targets").processors
@@ -333,7 +337,7 @@ def targets_to_lock(
         named = tuple(environ.get(TARGET_VARIABLE, "").replace(",", " ").replace(";", " ").split())
     depending = [str(one) for one in requirements if any(canonicalize_name(extra) == _DEVICE for extra in one.extras)]
     if depending and not named:
-        found = "depends on the GPUs of a machine, and the installing machine may have others"
+        found = "depends on the GPUs of a machine, and the installing machine may have other GPUs"
         raise InputError(hide_users(first_of(depending)), found, remedy=_REMEDY)
     return named
 
@@ -341,10 +345,10 @@ def targets_to_lock(
 def check_locked(
     projects: Iterable[str], requirements: Iterable[Requirement], targets: Sequence[str], source: str, *, is_given: bool
 ) -> None:
-    """Compare the locked ``projects`` with the requested GPUs. Raise `InputError` for each fault.
+    """Compare the locked ``projects`` with the requested GPUs. Raise `InputError` for each problem.
 
-    A package for other GPUs was selected by this machine's GPUs, or is required in addition to the given GPUs
-    (``is_given``). Resolvers ignore an extra that a package lacks, and then the code for its GPU is missing.
+    A package for other GPUs was selected because of this machine's GPUs, or is required in addition to the given GPUs
+    (``is_given``). Resolvers ignore an extra that a package doesn't have, and then the code for its GPU is missing.
     """
     projects, requirements = tuple(projects), tuple(requirements)
     labels = {project: label for project in projects if (label := label_of_project(project)) != GENERIC}
@@ -359,7 +363,9 @@ def check_locked(
     if is_given:
         problems += _unnamed(askers, targets)
     problems += [
-        InputError(source, f"has no package for {target}, which an extra requires", remedy=_without(labels.values()))
+        InputError(
+            source, f"has no package for {target}, although an extra requires it", remedy=_without(labels.values())
+        )
         for target in asked_extras(requirements)
         if not any(label == target or serves(label, _agents(target)) for label in labels.values())
     ]
@@ -372,7 +378,7 @@ def _systems(wheels: Iterable[Iterable[str]]) -> frozenset[str]:
 
 
 def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str:
-    """Return what requires a package by its GPU: its extra, its name, or `_EVERY_DEVICE`. Empty if nothing does."""
+    """Return why a package for a GPU is required: its extra, its name, or `_EVERY_DEVICE`. Empty without a reason."""
     extra = next((one for one in asked_extras(requirements) if label == one or serves(label, _agents(one))), "")
     if extra:
         return f"{_DEVICE}-{extra}"
@@ -383,30 +389,33 @@ def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str
 
 
 def _unnamed(askers: Mapping[str, str], targets: Sequence[str]) -> Iterator[InputError]:
-    """Yield the errors for packages that are required but are for none of the named GPUs."""
-    given = f"name only {', '.join(targets)}, but"
+    """Yield an error for each package that is required but isn't for one of the given GPUs."""
+    given = f"lists only {', '.join(targets)}, but"
     for project, asker in askers.items():
         label, is_name = label_of_project(project), asker == project
         found = f"{project} is required" if is_name else f"an extra requires {label}"
-        remedy = f"Also name {label}, or remove {'the package' if is_name else 'its extra'}."
+        remedy = f"Add {label} to --targets, or remove {'the package' if is_name else 'its extra'}."
         if asker != _EVERY_DEVICE:
             yield InputError("--targets", f"{given} {found}", remedy=remedy)
     every = [label_of_project(project) for project, asker in askers.items() if asker == _EVERY_DEVICE]
     if every:
         remedy = f"Omit --targets, or request device-{targets[0]} instead of {_EVERY_DEVICE}."
         others = first_of(sorted(every, key=text_sort_key))
-        yield InputError("--targets", f"{given} {_EVERY_DEVICE} requires others ({others})", remedy=remedy)
+        yield InputError("--targets", f"{given} {_EVERY_DEVICE} requires other GPUs ({others})", remedy=remedy)
 
 
 def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
-    """Return the error for a package for other GPUs. A plain wheel with variants requires those for all its GPUs."""
+    """Return the error for a package for other GPUs.
+
+    A plain wheel with variants requires the packages for all its GPUs.
+    """
     plain = project.removesuffix(f"-{label}")
     if plain not in locked:
-        found = f"is for {label}: it was selected by this machine's GPUs, or another package requires it"
+        found = f"is for {label}: it was selected because of this machine's GPUs, or another package requires it"
         return InputError(project, found, remedy=_REMEDY)
     remedy = f"Lock {plain}-gfx... for the GPU instead, or an extra such as rocm[device-gfx942]."
     return InputError(
-        project, f"is required by the plain wheel of {plain}, as lock files have no variants", remedy=remedy
+        project, f"is required by the plain wheel of {plain}, because lock files can't contain variants", remedy=remedy
     )
 
 
@@ -421,21 +430,21 @@ def _agents(target: str) -> tuple[TargetId, ...]:
     try:
         return parse_target_set([target], source=target).ids
     except UnknownTargetError:
-        return (TargetId(target),)  # newer than the catalog
+        return (TargetId(target),)  # the target is newer than the catalog
 
 
 _MOST_LINES = 8
 _LACKING = re.compile(r"The package `([^`=]+)[^`]*` does not have an extra named `([^`]+)`")
 _BUILD = re.compile(r"\[stderr\]\n(.*?)\n\s*(?:\n|hint:|$)", re.DOTALL)
-"""The output of a failed sdist build."""
+"""The output of an sdist build that failed."""
 _NO_GPU = re.compile(rf"{TARGET_VARIABLE}=[^\s:]+: (.*?)(?: Choose one of these|$)")
-"""The output of the selector if it has nothing for the named GPUs."""
+"""The output of the selector if it has no packages for the specified GPUs."""
 _RESOLVER_REMEDY = "Check the requirements and the package locations (--index-url, --find-links)."
-_GPU_REMEDY = "Name GPUs that have packages: --targets."
+_GPU_REMEDY = "Specify GPUs that have packages with --targets."
 
 
 def why_not(said: str) -> tuple[str, str]:
-    """Return the reason why requirements can't be resolved, in one line, and a remedy."""
+    """Return the reason why requirements can't be resolved, as a single line, and a remedy."""
     build = _BUILD.search(said)
     no_gpu = _NO_GPU.search(" ".join(build[1].split())) if build else None
     if no_gpu:
@@ -445,24 +454,24 @@ def why_not(said: str) -> tuple[str, str]:
 
 
 def lacking_extras(said: str, requirements: Iterable[str]) -> list[InputError]:
-    """Return an error for each explicitly requested extra that its package lacks. uv only warns about it."""
+    """Return an error for each explicitly requested extra that its package doesn't have. uv only prints a warning."""
     parsed = list(map(read_requirement, requirements))
     asked = {(canonicalize_name(one.name), canonicalize_name(extra)) for one in parsed for extra in one.extras}
     lacking = {(canonicalize_name(name), canonicalize_name(extra)) for name, extra in _LACKING.findall(said)}
-    missed, remedy = sorted(asked & lacking), "Correct its name, or leave it out."
+    missed, remedy = sorted(asked & lacking), "Correct the name of the extra, or omit the extra."
     return [InputError(f"{name}[{extra}]", "does not exist", remedy=remedy) for name, extra in missed]
 
 
 def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Sequence[str]) -> str:
     """Return the text of a lock file for requirements. The selector uses ``targets`` as the GPUs of the machine.
 
-    Raises `InputError` if uv is not installed, for requirements that it can't resolve, and for extras that no package
-    has. Raises `WorkError` if ``TMPDIR`` names no usable folder.
+    Raises `InputError` if uv is not installed, for requirements that uv can't resolve, and for extras that no package
+    has. Raises `WorkError` if ``TMPDIR`` is not a usable folder.
     """
     # Without a cache, so that uv doesn't reuse the selector's decision for other GPUs. Without previews, because a lock
     # file has no wheel variants, and uv refuses to write one with them even if plain wheels exist.
     compiled = ["--color=never", "pip", "compile", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml"]
-    temporary_folder()  # uv also builds in this folder, and doesn't name the variable in errors about it.
+    temporary_folder()  # uv also builds in this folder, and its errors about the folder don't mention the variable.
     environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}
     if targets:
         environ[TARGET_VARIABLE] = ",".join(targets)

@@ -1,4 +1,4 @@
-"""Lock files that every installer reads (:pep:`751`, ``pylock.toml``), with checks and relocation."""
+"""Reads, checks, and relocates lock files that every installer can read (:pep:`751`, ``pylock.toml``)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _EXTRA = "Install the requirements of locking: pip install 'rocwheel[lock]'."
 _TOOL = "rocwheel"
 _SINGLE = ("sdist", "archive")
-"""The kinds of files of which a package has only one."""
+"""The kinds of files that a package can have only one of."""
 _QUERY = re.compile(r"(?<=://)([^?#\s]*)\?[^#\s]*")
 
 
 def check_lock_name(path: Path) -> None:
-    """Raise `InputError` for a path that installers don't accept as a lock file."""
+    """Raise `InputError` for a path that installers don't accept for a lock file."""
     if not _library("packaging.pylock").is_valid_pylock_path(path):
-        expected = "pylock.toml, or pylock.NAME.toml where NAME contains no dot"
-        raise InputError(path, "is not a lock file name", expected=expected, remedy="Change --output.")
+        expected = "pylock.toml, or pylock.NAME.toml with a NAME that contains no dot"
+        raise InputError(path, "is not the name of a lock file", expected=expected, remedy="Change --output.")
 
 
 class LockFile:
@@ -59,22 +59,22 @@ class LockFile:
 
     @property
     def projects(self) -> dict[str, str]:
-        """The versions of the locked packages by normalized name; empty for a package without a version."""
+        """The versions of the locked packages, keyed by normalized name; empty for a package without a version."""
         return {package["name"]: str(package.get("version", "")) for package in self._tables["packages"]}
 
     @property
     def built(self) -> dict[str, str]:
-        """The URLs of the sdists of packages without wheels, by normalized name."""
+        """The URLs of the sdists of packages without wheels, keyed by normalized name."""
         packages = (one for one in self._tables["packages"] if "sdist" in one and not one.get("wheels"))
         return {one["name"]: url for one in packages if (url := one["sdist"].get("url"))}
 
     @property
     def wheels(self) -> dict[str, tuple[str, ...]]:
-        """The wheel file names of each package, by normalized name."""
+        """The wheel file names of each package, keyed by normalized name."""
         return {one["name"]: tuple(map(_file_name, one.get("wheels", ()))) for one in self._tables["packages"]}
 
     def unhashed(self) -> tuple[str, ...]:
-        """Return the packages with a file that lacks a secure hash."""
+        """Return the packages that have a file without a secure hash."""
         found = (
             package["name"] for package in self._tables["packages"] for file in _files(package)
             if not STRONG_HASHES & file.get("hashes", {}).keys()
@@ -82,36 +82,38 @@ class LockFile:
         return tuple(dict.fromkeys(found))
 
     def without_users(self) -> LockFile:
-        """Return the lock file without users and passwords in the URLs of web servers.
+        """Return the lock file without user names and passwords in the URLs of web servers.
 
-        Other URLs stay unchanged: the user in ``ssh://git@host`` is part of the address.
+        Other URLs stay unchanged. For example, the user in ``ssh://git@host`` is part of the address.
         """
         return LockFile({**self._tables, "packages": _without_users(self._tables["packages"])})
 
     def with_queries(self) -> tuple[str, ...]:
-        """Return the web server URLs with a query, in the form for messages.
+        """Return the web server URLs that have a query, in the form for messages.
 
         A query may be a secret, such as a token, or may identify the file on the server, so it stays.
         """
         return tuple(dict.fromkeys(shown_url(url) for url in _addresses(self._tables["packages"]) if "?" in url))
 
     def relative_to(self, folder: Path) -> LockFile:
-        """Return the lock file with paths relative to ``folder``, its destination, instead of URLs of local files.
+        """Return the lock file with relative paths instead of URLs of local files.
 
-        The lock file and the files can then be moved together. URLs of servers stay. Raises `InputError` for a path
-        that is not UTF-8, because TOML requires UTF-8.
+        ``folder`` is the lock file's folder.
+
+        The lock file and the local files can then be moved together. URLs of servers stay. Raises `InputError` for a
+        path that is not valid UTF-8, because TOML requires UTF-8.
         """
         packages = [_moved(package, folder) for package in self._tables["packages"]]
         return LockFile({**self._tables, "packages": packages})
 
     def noting(self, requirements: Sequence[str], targets: Sequence[str]) -> LockFile:
-        """Return the lock file with a record of its purpose, without the passwords and queries in requirements."""
+        """Return the lock file with a note about its purpose. Passwords and queries in the requirements are removed."""
         noted = {"requirements": [_QUERY.sub(r"\1", hide_users(text)) for text in requirements], "targets": [*targets]}
         tool = {**self._tables.get("tool", {}), _TOOL: noted}
         return LockFile({**self._tables, "created-by": _TOOL, "tool": tool})
 
     def render(self) -> bytes:
-        """Return the text of the file. Equal tables give equal bytes."""
+        """Return the text of the file. The same tables give the same bytes."""
         text = _library("tomli_w").dumps(self._tables)
         return str(text).encode()
 
@@ -122,7 +124,7 @@ def _files(package: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _file_name(file: dict[str, Any]) -> str:
-    """Return the name of a file, which a lock file may omit if its URL or path contains it."""
+    """Return the name of a file. A lock file may omit the name if the URL or path contains it."""
     place = unquote(urlsplit(file["url"]).path) if "url" in file else file.get("path", "")
     return str(file.get("name") or posixpath.basename(place))
 
@@ -136,7 +138,7 @@ def _without_users(value: Any) -> Any:
 
 
 def _is_of_web(value: Any) -> bool:
-    """Return whether a value is a URL of a web server, or of a repository there, such as ``git+https://host``."""
+    """Return whether a value is the URL of a web server, or of a repository on one, such as ``git+https://host``."""
     scheme, mark, _ = value.partition("://") if isinstance(value, str) else ("", "", "")
     return bool(mark) and scheme.rpartition("+")[2].lower() in WEB_SCHEMES
 
@@ -174,7 +176,7 @@ def _moved_file(file: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _toml() -> Any:
     try:
         return import_module("tomllib")
-    except ModuleNotFoundError:  # up to Python 3.10
+    except ModuleNotFoundError:  # needed up to Python 3.10
         return import_module("tomli")
 
 

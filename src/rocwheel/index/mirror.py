@@ -1,4 +1,4 @@
-"""Copies the part of a package index that some machines need: downloads, verifies, and indexes its files."""
+"""Copies a part of a package index for certain machines, by downloading, verifying, and indexing the files."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ if TYPE_CHECKING:
 
 
 def check_mirror(plan: MirrorPlan, folder: Path, *, exact: bool) -> None:
-    """Raise `InputError` for a folder whose distributions a mirror must not keep or remove.
+    """Raise `InputError` for a folder in which a mirror must not keep or remove distributions.
 
-    This holds for the folder where the mirrored index has its own files. With ``exact``, which removes other files, it
-    also holds for the folder of a build.
+    Such a folder is the folder in which the mirrored index has its own files. With ``exact``, which removes other
+    files, the folder of a build is also rejected.
     """
     if any(_folder_of(file.url) == folder.resolve() for file in plan.files):
-        raise InputError(folder, "contains the files of the index itself", expected="another folder for the mirror")
+        raise InputError(
+            folder, "contains the files of the mirrored index itself", expected="another folder for the mirror"
+        )
     manifest = folder.parent / MANIFEST_NAME
     if exact and manifest.exists():
         remedy = "Choose another folder, or omit --exact."
@@ -64,7 +66,7 @@ def _folder_of(url: str) -> Path | None:
 
 
 def find_extraneous(plan: MirrorPlan, folder: Path) -> frozenset[str]:
-    """Return the names of the distributions in a folder that are not in the plan. Empty if the folder doesn't exist."""
+    """Return the names of the distributions in a folder that are not in the plan; empty if the folder doesn't exist."""
     wanted = {file.filename for file in plan.files}
     paths = folder.iterdir() if folder.is_dir() else ()
     names = (path.name for path in paths if path.is_file() and not path.name.startswith("."))
@@ -72,7 +74,7 @@ def find_extraneous(plan: MirrorPlan, folder: Path) -> frozenset[str]:
 
 
 def remove_extraneous(folder: Path, names: Iterable[str]) -> None:
-    """Remove distributions that no page lists any more, with their core metadata."""
+    """Remove distributions that no page lists anymore, with their core metadata."""
     try:
         for name in sorted(names):
             (folder / name).unlink(missing_ok=True)
@@ -88,17 +90,17 @@ class MirrorPlan(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
     """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
     matched: tuple[str, ...]
-    """The projects that the names and patterns match, including those for other GPUs, and their requirements."""
+    """The projects that match the names and patterns, including projects for other GPUs, and their requirements."""
     absent: tuple[str, ...] = ()
-    """Requirements that no file in the indexes meets."""
+    """Requirements that no file in the indexes satisfies."""
     unusable: dict[str, tuple[str, ...]] = {}
-    """Maps each file that requires packages for other GPUs to the names of these packages."""
+    """The names of packages for other GPUs that a file requires, keyed by that file."""
     fetched: frozenset[str] = frozenset()
-    """Names of the files that were already downloaded to read their requirements."""
+    """The names of the files that were already downloaded to read their requirements."""
 
     @property
     def size(self) -> int:
-        """The total size of the files in bytes, as far as the pages list sizes."""
+        """The total size of the files in bytes. Files whose size is not on a page don't count."""
         return sum(file.size or 0 for file in self.files)
 
 
@@ -108,11 +110,11 @@ def plan_mirror(
     serves: Callable[[str], bool],
     dependencies: DependencyReader | None = None,
 ) -> MirrorPlan:
-    """Read the pages of indexes and return the files that a mirror of them contains.
+    """Read the pages of indexes, and return the files for a mirror of these indexes.
 
-    For ``serves``, see `choose_projects`. ``dependencies`` reads the requirements of files, if wanted. Raises all
-    problems together: names that no index has, pooled names that can't be pooled, unreadable pages, untrusted files,
-    and pooled files with different bytes in two indexes.
+    For ``serves``, see `choose_projects`. ``dependencies`` reads the requirements of files, if they are wanted. Raises
+    all problems together: names that no index has, pooled names that can't be pooled, unreadable pages, untrusted
+    files, and pooled files with different bytes in two indexes.
     """
     choice.check()
     try:
@@ -129,7 +131,7 @@ def _plan(
 ) -> MirrorPlan:
     where = " and ".join(source.url for source in sources)
     finder = PackageFinder(sources, choice, serves)
-    # Consider all projects only if there are patterns: the page of all projects may be huge or missing.
+    # Read the page of all projects only if there are patterns, because the page may be huge or missing.
     if any(map(is_pattern, choice.projects)):
         present = tuple(dict.fromkeys(name for source in sources for name in source.projects()))
     else:
@@ -143,7 +145,7 @@ def _plan(
     finder.check(where)
     files = tuple(file for group in offered for file in choose_files(choice, group))
     if not files:
-        found = f"has no file of {choice.version or 'these projects'}{choice.machines.shown}"
+        found = f"has no files for {choice.version or 'these projects'}{choice.machines.shown}"
         raise InputError(where, found, remedy="Choose other projects, versions, or targets.")
     everything = msgspec.structs.replace(choice, devel=True)
     plan = MirrorPlan(files, finder.ignored, choose_projects(everything, present, lambda _: True))
@@ -155,7 +157,10 @@ def _plan(
 
 
 def _page_error(source: IndexSource) -> MissingFileError | None:
-    """Return an error for an index without any page: its URL is wrong, not a project name."""
+    """Return an error for an index without any page.
+
+    In that case, the URL of the index is wrong, not a project name.
+    """
     try:
         source.require_page()
     except MissingFileError as e:
@@ -174,7 +179,7 @@ def _unknown_pooled(choice: Choice, finder: PackageFinder, where: str) -> Iterat
                 "--pool", found, expected="the name of a project", remedy="Repeat the option for each project."
             )
         elif not (is_utf8(name) and finder.has(name)):
-            yield InputError("--pool", f"{quoted(name)} is not a project of {where}", remedy="Correct the name.")
+            yield InputError("--pool", f"{quoted(name)} is not a project in {where}", remedy="Correct the name.")
 
 
 def _with_required(
@@ -193,12 +198,12 @@ def _with_required(
 
 
 def find_unserved(plan: MirrorPlan, agents: Iterable[TargetId], source: str = "--targets") -> Iterator[InputError]:
-    """Yield an error about ``source`` for each GPU that no package serves, if there are packages for some GPUs."""
+    """Yield an error about ``source`` for each GPU that no package serves, if there are packages for single GPUs."""
     labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC}, key=text_sort_key)
     for agent in agents if labels else ():
         if not any(serves(label, (agent,)) for label in labels):
             found = f"no package of the index serves {agent}"
-            yield InputError(source, found, remedy=f"There are some for {first_of(labels, len(labels))}.")
+            yield InputError(source, found, remedy=f"There are packages for {first_of(labels, len(labels))}.")
 
 
 FILES_FOLDER, INDEX_FOLDER = "dist", "simple"
@@ -212,13 +217,13 @@ class MirroredFile(msgspec.Struct, frozen=True):
     bytes: int
     sha256: str
     url: str
-    """The URL that the file came from."""
+    """The URL that the file was downloaded from."""
     is_new: bool
     """Whether the file was absent before."""
 
 
 class MirrorReport(msgspec.Struct, frozen=True):
-    """The contents of a mirror and the requests that it could not meet."""
+    """The contents of a mirror, and the parts of the request that could not be satisfied."""
 
     output: str
     """The folder of the index."""
@@ -226,37 +231,37 @@ class MirrorReport(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
     """Names on the pages that are neither wheels nor sdists, and wheel variants that are not wanted."""
     absent: tuple[str, ...] = ()
-    """Requirements that no file in the indexes meets."""
+    """Requirements that no file in the indexes satisfies."""
     unusable: dict[str, tuple[str, ...]] = {}
-    """Maps each file that requires packages for other GPUs to the names of these packages."""
+    """The names of packages for other GPUs that a file requires, keyed by that file."""
     removed: tuple[str, ...] = ()
-    """Names of the removed files of earlier mirrors."""
+    """The names of files from earlier mirrors that were removed."""
 
 
 class MirrorOptions(msgspec.Struct, frozen=True):
-    """Rarely used options of a mirror."""
+    """Options of a mirror that are rarely used."""
 
     jobs: int = 4
-    """The number of files to download at a time."""
+    """The number of files that are downloaded at the same time."""
     exact: bool = False
     """Whether to remove other distributions in the folder, such as those of earlier mirrors."""
     machine: tuple[str, ...] | None = None
-    """The GPU targets that the mirror's index lists for wheel variants (a draft), as in `IndexOptions`.
+    """The GPU targets for which the mirror's index lists wheel variants (a draft), as in `IndexOptions`.
 
-    `None` keeps those of the last run.
+    `None` keeps the targets of the last run.
     """
 
 
 def make_mirror(
     plan: MirrorPlan, dest_dir: Path, options: MirrorOptions | None = None, progress: Progress = SILENT
 ) -> MirrorReport:
-    """Download the files of a plan into ``dest_dir/dist`` and index that folder in ``dest_dir/simple``.
+    """Download the files of a plan into ``dest_dir/dist``, and index that folder in ``dest_dir/simple``.
 
-    A file appears when it has the size and hash from its page. An interrupted download resumes. Files with the right
-    hash stay, and so do files of earlier mirrors unless they are to be removed. If some files can't be downloaded, the
-    others are, the index is written, and then the errors are raised; nothing is removed in this case. The same holds
-    for wheels whose core metadata differs from the metadata that the page lists. Raises `InputError` first if the
-    folder is not a mirror (`check_mirror`).
+    A file appears only after its size and hash match its page. An interrupted download resumes. Files with the right
+    hash stay, and so do files from earlier mirrors unless they are to be removed. If some files can't be downloaded,
+    the other files are downloaded, the index is written, and then the errors are raised. Nothing is removed in this
+    case. The same is true for wheels whose core metadata differs from the metadata that the page lists. Raises
+    `InputError` first if the folder is not a mirror (`check_mirror`).
     """
     options = options or MirrorOptions()
     folder, output = dest_dir / FILES_FOLDER, dest_dir / INDEX_FOLDER
@@ -286,7 +291,7 @@ def make_mirror(
 
 
 def _yanking(plan: MirrorPlan, names: Collection[str]) -> Yanking:
-    """Return the marks of the present files, as their pages list them."""
+    """Return the marks of the existing files, as their pages list them."""
     there = [file for file in plan.files if file.filename in names]
     return Yanking(
         {file.filename: file.yanked for file in there if file.yanked is not None},
@@ -326,7 +331,7 @@ def _broken_promises(plan: MirrorPlan, folder: Path, output: Path) -> list[Rocwh
     return [
         InputError(
             shown_url(file.url),
-            "has other core metadata than its page lists",
+            "has different core metadata than its page lists",
             expected=f"the SHA-256 {file.metadata_sha256}",
             remedy=f"Ask the publisher, and remove {folder / file.filename} unless the change is intended.",
         )
@@ -334,6 +339,6 @@ def _broken_promises(plan: MirrorPlan, folder: Path, output: Path) -> list[Rocwh
         if file.filename.endswith(".whl")
         and file.metadata_sha256
         and (entry := entries.get(file.filename))
-        and entry.sha256 == file.sha256  # otherwise a different file, which is reported separately
+        and entry.sha256 == file.sha256  # otherwise, it is a different file, which is reported separately
         and entry.metadata_sha256 != file.metadata_sha256
     ]

@@ -1,4 +1,4 @@
-"""Determines the projects, files, and variants that a mirror takes from an index, and the machines that it serves."""
+"""Chooses the projects, files, and variants that a mirror takes from an index, and the machines that it serves."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ class Machines(msgspec.Struct, frozen=True):
     """The machines that will install from a mirror."""
 
     platforms: tuple[str, ...] = ()
-    """Platform tags such as ``linux_x86_64`` or ``win_amd64``, for any C library and version. Empty for all platforms.
+    """Platform tags such as ``linux_x86_64`` or ``win_amd64``, for any C library and version.
+
+    Empty for all platforms.
     """
     pythons: tuple[str, ...] = ()
-    """Versions such as ``3.12``. Empty for all versions."""
+    """Python versions such as ``3.12``. Empty for all versions."""
 
     def check(self) -> None:
-        """Raise `InputError` for an invalid platform or Python, or `ProblemsError` for several."""
+        """Raise `InputError` for an invalid platform or Python version, or `ProblemsError` for several."""
         problems = [
             InputError("--platform", f"is {word!r}", expected="a platform such as linux_x86_64 or win_amd64")
             for word in self.platforms
@@ -61,22 +63,22 @@ class Machines(msgspec.Struct, frozen=True):
 
     @property
     def interpreters(self) -> tuple[Interpreter, ...]:
-        """The interpreters for which to evaluate requirement markers."""
+        """The interpreters for which requirement markers are evaluated."""
         systems = self._systems or tuple(dict.fromkeys(platform for _, platform in ALL_INTERPRETERS))
         return tuple(product(self._minors or tuple(dict.fromkeys(minor for minor, _ in ALL_INTERPRETERS)), systems))
 
     @property
     def shown(self) -> str:
-        """The machines in words for messages, with a leading space. Empty without machines."""
+        """A description of the machines for messages, with a leading space. Empty if there are no restrictions."""
         return f" for {', '.join((*self.platforms, *self.pythons))}" if self.platforms or self.pythons else ""
 
     def each(self) -> Iterator[Machines]:
-        """Yield each combination of platform and Python, because an installer selects for one at a time."""
+        """Yield each combination of platform and Python version, because an installer chooses files for only one."""
         for platform, python in product(self.platforms or ("",), self.pythons or ("",)):
             yield Machines((platform,) if platform else (), (python,) if python else ())
 
     def fits(self, file: ListedFile) -> bool:
-        """Return whether one of the machines can install a file, judging by its name and its Requires-Python."""
+        """Return whether one of the machines can install a file, based on its name and its Requires-Python."""
         if self._minors and not any(_allows(file.requires_python, minor) for minor in self._minors):
             return False
         if not file.filename.endswith(".whl"):
@@ -98,7 +100,7 @@ class Machines(msgspec.Struct, frozen=True):
 
 
 def _allows(requires_python: str | None, minor: int) -> bool:
-    """Return whether any release of a Python version is allowed. A malformed specifier allows all."""
+    """Return whether any release of a Python version is allowed. A malformed specifier allows all versions."""
     try:
         specifier = read_specifier(requires_python or "")
     except InvalidSpecifier:
@@ -107,10 +109,10 @@ def _allows(requires_python: str | None, minor: int) -> bool:
 
 
 def _patches(specifiers: SpecifierSet) -> set[int]:
-    """Return patch numbers. If any release of a version is allowed, one of these is.
+    """Return patch numbers. If any release of a version is allowed, a release with one of these numbers is.
 
-    The range that a specifier allows starts and ends at the versions it names. The result has these versions and their
-    neighbors, with the first version and one after the last.
+    The range that a specifier allows starts and ends at the versions in the specifier. The result has these versions
+    and their neighbors, including the first version and one version after the last.
     """
     texts = (specifier.version.removesuffix(".*") for specifier in specifiers)
     named = {int(match[1]) for text in texts if (match := _PATCH.match(text))}
@@ -119,7 +121,7 @@ def _patches(specifiers: SpecifierSet) -> set[int]:
 
 
 LATEST = "latest"
-"""Given instead of a version specifier: the newest version of each project."""
+"""A value that stands for the newest version of each project, instead of a version specifier."""
 _DEVEL = re.compile(r"(^|-)devel(-|$)")
 _WILDCARDS = "*?["
 _WITH_EXTRAS = re.compile(r"([\w.-]+)\s*\[([\w\s.,-]*)\]", re.ASCII)
@@ -129,13 +131,15 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """The projects and files that a mirror contains."""
 
     projects: tuple[str, ...]
-    """Names of projects, or patterns for names such as ``rocm*``."""
+    """The names of projects, or patterns for names, such as ``rocm*``."""
     version: str = ""
     """A version specifier such as ``==7.2.*``, or `LATEST`. Empty for all versions."""
     devel: bool = False
-    """Whether patterns also match development packages. A package that is given by name is always included."""
+    """Whether patterns also match development packages. A package that is specified by name is always included."""
     extras: dict[str, tuple[str, ...]] = {}
-    """The extras whose requirements are wanted, by normalized project name. For other projects, all extras are wanted.
+    """The extras whose requirements are wanted, keyed by normalized project name.
+
+    For other projects, all extras are wanted.
     """
     requirements: bool = False
     """Whether to include the requirements of the files."""
@@ -143,7 +147,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to include wheel variants (:pep:`825`, a draft)."""
     machines: Machines = Machines()
     pooled: frozenset[str] = frozenset()
-    """Normalized names of projects whose versions come from all indexes, not only from the first with the project."""
+    """Normalized names of projects whose versions come from all indexes instead of only the first one."""
 
     def check(self) -> None:
         """Raise `InputError` for an invalid version specifier."""
@@ -161,7 +165,7 @@ def is_pattern(text: str) -> bool:
 
 
 def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
-    """Return the name or pattern of a project and its normalized extras in brackets, or `None` without brackets."""
+    """Return the name or pattern of a project, and its normalized extras, or `None` if there are no brackets."""
     match = _WITH_EXTRAS.fullmatch(text)
     if match is None:
         return text, None
@@ -169,7 +173,7 @@ def split_extras(text: str) -> tuple[str, tuple[str, ...] | None]:
 
 
 def is_devel(name: str) -> bool:
-    """Return whether a normalized project or extra name is for development."""
+    """Return whether a normalized name of a project or extra is for development."""
     return _DEVEL.search(name) is not None
 
 
@@ -179,9 +183,9 @@ def normalized_pattern(text: str) -> str:
 
 
 def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return the wanted projects among ``present``: named ones, and those that match and are for the wanted GPUs.
+    """Return the wanted projects in ``present``: named projects, and matching projects for the wanted GPUs.
 
-    ``serves`` returns whether a project, given by name, is for any of these GPUs or for all GPUs.
+    ``serves`` returns whether the project with this name is for any of these GPUs or for all GPUs.
     """
     patterns = [normalized_pattern(text) for text in choice.projects]
     named = {text for text in patterns if not is_pattern(text)}
@@ -198,7 +202,7 @@ def choose_projects(choice: Choice, present: Sequence[str], serves: Callable[[st
 
 
 def choose_files(choice: Choice, files: Iterable[ListedFile]) -> tuple[ListedFile, ...]:
-    """Return the files of one project with a wanted version, sorted by version and name."""
+    """Return the files of a project with a wanted version, sorted by version and name."""
     found = sorted(files, key=lambda file: (Version(file.version), file.filename))
     if choice.version != LATEST:
         specifier = SpecifierSet(choice.version, prereleases=True)
@@ -209,9 +213,9 @@ def choose_files(choice: Choice, files: Iterable[ListedFile]) -> tuple[ListedFil
 
 
 def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputError]:
-    """Return an error for each name or pattern that matches none of the projects ``present`` in the indexes."""
+    """Return an error for each name or pattern that doesn't match any project in ``present``."""
     return [
-        InputError(text, f"is not a project of {where}", remedy="Correct the name.")
+        InputError(text, f"is not a project in {where}", remedy="Correct the name.")
         for text in choice.projects
         if not any(fnmatchcase(project, normalized_pattern(text)) for project in present)
     ]
@@ -220,10 +224,10 @@ def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputE
 def choose_variants(
     listing: ProjectListing, files: Sequence[ListedFile], serves: Callable[[str], bool]
 ) -> tuple[ListedFile, ...]:
-    """Return the project's files that are not variants, or that are variants for one of the GPUs or for no GPU.
+    """Return the project's files without unwanted variants. Variants for one of the GPUs or for no GPU are wanted.
 
-    ``serves`` returns whether a target is wanted. Raises `InputError` for variants that are absent from the index's
-    list, and for an unreadable list. Raises `ProblemsError` for several problems.
+    ``serves`` returns whether a target is wanted. Raises `InputError` for variants that the index's list doesn't
+    contain, and for an unreadable list. Raises `ProblemsError` for several problems.
     """
     names = dict.fromkeys(index_file_name(file.filename) for file in files if file.label)
     known = dict(map_collecting(listing.project, lambda name: (name, _read(listing, name)), names))

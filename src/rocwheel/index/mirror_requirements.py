@@ -1,7 +1,7 @@
-"""Finds the requirements of a mirror's files in the same indexes as an installer would.
+"""Finds the requirements of a mirror's files in the same indexes that an installer would use.
 
-As in uv, the first index with a project owns it. Later indexes are not consulted for this name. Otherwise, anyone who
-can write to them could replace one's own package with a newer version (dependency confusion, :pep:`708`).
+As in uv, a project belongs to the first index that has it. Later indexes are not consulted for this name. Otherwise,
+anyone who can write to a later index could replace a package with a newer version (dependency confusion, :pep:`708`).
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class Dependencies(msgspec.Struct, frozen=True):
 
     requires: tuple[Requirement, ...]
     extras: tuple[str, ...]
-    """The normalized names of its extras."""
+    """The normalized names of the distribution's extras."""
 
 
 class DependencyReader:
     """Reads the requirements of files in an index, once per file."""
 
     def __init__(self, folder: Path) -> None:
-        """Set the folder for files that have no core metadata next to them."""
+        """Set the folder for files that don't have core metadata next to them."""
         self._folder = folder
         self._known: dict[str, Dependencies] = {}
         self.fetched: set[str] = set()
-        """Names of the files that were downloaded into the folder for this purpose."""
+        """The names of the files that were downloaded into the folder to read their requirements."""
 
     def read(self, file: ListedFile) -> Dependencies:
         """Return the requirements of a file. Raise `InputError` for malformed or unexpected metadata."""
@@ -107,7 +107,7 @@ def _parse(file: ListedFile, data: bytes, lines: tuple[str, ...]) -> Dependencie
         metadata = parse_core_metadata(data)[0]
         requires = tuple(map(parse_requirement, dict.fromkeys((*metadata.get("requires_dist", ()), *lines))))
     except (CoreMetadataError, RequirementError) as e:
-        raise InputError(shown_url(file.url), f"its requirements can't be read: {e}") from e
+        raise InputError(shown_url(file.url), f"has requirements that can't be read: {e}") from e
     extras = {canonicalize_name(extra) for extra in metadata.get("provides_extra", ())}
     extras |= {canonicalize_name(name) for line in lines for name in _named_extras(line)}
     return Dependencies(requires, tuple(sorted(extras)))
@@ -118,10 +118,10 @@ def _named_extras(line: str) -> list[str]:
 
 
 class PackageFinder:
-    """The projects of several indexes. Several threads may use it at once for different projects."""
+    """The projects of several indexes. Several threads may use this object at the same time for different projects."""
 
     def __init__(self, sources: Sequence[IndexSource], choice: Choice, serves: Callable[[str], bool]) -> None:
-        """Set the indexes, in order of precedence, and the machines and GPUs that the packages are for."""
+        """Set the indexes, in order of precedence, and the machines and GPUs for which packages are wanted."""
         self._sources = sources
         self._choice = choice
         self._serves = serves
@@ -136,7 +136,7 @@ class PackageFinder:
         return bool(self._listings(project))
 
     def offered(self, project: str) -> tuple[ListedFile, ...]:
-        """Return the files of a project that the machines can install. `check` raises the problems of its pages."""
+        """Return the files of a project that the machines can install. `check` raises the problems with its pages."""
         if project not in self._known:
             listings = self._listings(project)
             ignored = [name for listing in listings for name in listing.ignored]
@@ -154,11 +154,11 @@ class PackageFinder:
         return tuple(name for project in sorted(self._ignored) for name in self._ignored[project])
 
     def check(self, where: str) -> None:
-        """Raise the problems of the pages that were read, like `raise_all`."""
+        """Raise the problems with the pages that were read, as `raise_all` does."""
         raise_all(where, self._problems)
 
     def _listings(self, project: str) -> tuple[ProjectListing, ...]:
-        """Return the listing of the first index with the project, or those of all indexes for a pooled project."""
+        """Return the listing of the first index with the project, or the listings of all indexes if it is pooled."""
         if project not in self._read:
             found = (listing for source in self._sources if (listing := source.read_project(project)))
             is_pooled = project in self._choice.pooled
@@ -177,18 +177,18 @@ class PackageFinder:
 def unite(
     files: Iterable[ListedFile], problems: list[RocwheelError], remedy: str = "Mirror one of the indexes."
 ) -> tuple[ListedFile, ...]:
-    """Return each file once, from the first index that has it. Different files with one name are ``problems``."""
+    """Return each file once, from the first index that has it. Different files with the same name are ``problems``."""
     found: dict[str, ListedFile] = {}
     for file in files:
         first = found.setdefault(file.filename, file)
         if first.sha256 != file.sha256:
-            text = f"is another file at {shown_url(file.url)}"
+            text = f"is a different file at {shown_url(file.url)}"
             problems.append(InputError(shown_url(first.url), text, remedy=remedy))
     return tuple(found.values())
 
 
 _DEVICE = "device"
-"""The selector's extra that stands for one of ``device-gfx...``, by the GPUs of the machine."""
+"""The selector's extra that stands for one of the extras ``device-gfx...``, depending on the machine's GPUs."""
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -198,9 +198,9 @@ class Followed(msgspec.Struct, frozen=True):
     required: tuple[str, ...]
     """Normalized names of all requirements, including those for other GPUs."""
     absent: tuple[str, ...]
-    """Requirements that no file in the indexes meets."""
+    """Requirements that no file in the indexes satisfies."""
     unusable: dict[str, tuple[str, ...]]
-    """Maps each file that requires packages for other GPUs without an extra to the names of these packages."""
+    """The names of packages for other GPUs that a file requires without an extra, keyed by that file."""
 
 
 def follow(
@@ -213,8 +213,8 @@ def follow(
     """Return the direct and indirect requirements of ``roots`` for the machines in ``choice``.
 
     ``offered`` returns the files of a project that these machines can install. ``read`` returns the requirements of a
-    file. For ``serves``, see `choose_projects`. Raises `InputError` for a requested extra that a project lacks, or
-    `ProblemsError` for several.
+    file. For ``serves``, see `choose_projects`. Raises `InputError` for a requested extra that a project doesn't have,
+    or `ProblemsError` for several extras.
     """
     following = _Following(choice, serves, offered, read)
     for file in roots:
@@ -230,7 +230,7 @@ def follow(
 
 
 class _Following:
-    """The requirements found so far, and those still to follow."""
+    """The requirements that were found so far, and the requirements that are still to be followed."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class _Following:
                     yield InputError("--project", f"{project} has no extra {extra}", expected=expected)
 
     def finish(self) -> None:
-        """Follow all waiting requirements, and the requirements that these add."""
+        """Follow all pending requirements, and the requirements that these add."""
         while self._waiting:
             file, extra = self._waiting.pop()
             if (file.filename, extra) not in self._done:
@@ -308,7 +308,7 @@ class _Following:
             self._waiting += [(file, each) for each in ("", *extras)]
 
     def _pick(self, name: str, specifier: SpecifierSet) -> list[ListedFile]:
-        """Return the newest files that meet a requirement, and those that meet all requirements so far."""
+        """Return the newest files that satisfy a requirement, and the files that satisfy all requirements so far."""
         known = self._specifiers[name]
         known[str(specifier)] = specifier
         joined = SpecifierSet(",".join(filter(None, known)))
@@ -322,7 +322,7 @@ def _has_device(extras: Iterable[str]) -> bool:
 
 
 def _newest(files: Sequence[ListedFile], specifier: SpecifierSet, machines: Machines) -> Iterator[ListedFile]:
-    """Yield, for each machine, the files of the version to install: the newest, or a pinned yanked one."""
+    """Yield, for each machine, the files of the version to install: the newest version, or a pinned yanked version."""
     for machine in machines.each():
         suiting = [file for file in files if machine.fits(file)]
         versions: Mapping[Version, list[ListedFile]] = _by_version(suiting)

@@ -35,19 +35,19 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def is_sha256(text: str) -> bool:
-    """Return whether a text is a SHA-256 in lowercase hexadecimal digits."""
+    """Return whether a text is a SHA-256 in lowercase hexadecimal."""
     return bool(_SHA256.fullmatch(text))
 
 
 class RawFile(msgspec.Struct, frozen=True, rename="kebab"):
-    """A file as a page of a project lists it (:pep:`503`, :pep:`691`), without checks."""
+    """A file on a project's page (:pep:`503`, :pep:`691`), before any checks."""
 
     url: str
-    """The URL on the page, relative to the page's base. For HTML, the part after a ``#`` is in `hashes`."""
+    """The URL on the page, relative to the page's base. In HTML, the part after a ``#`` is in `hashes`."""
     filename: str
     """The file name on the page; empty in HTML if only the URL contains it."""
     hashes: dict[str, str] = {}
-    """The digests in hexadecimal, by algorithm name."""
+    """The digests in hexadecimal, keyed by algorithm name."""
     size: int | None = None
     requires_python: str | None = None
     core_metadata: bool | dict[str, str] | None = None
@@ -58,30 +58,33 @@ class RawFile(msgspec.Struct, frozen=True, rename="kebab"):
 
     @property
     def metadata_hashes(self) -> dict[str, str] | None:
-        """The digests of the core metadata next to the file: empty without a digest, `None` without such metadata."""
+        """The digests of the core metadata next to the file.
+
+        `None` if there is no such metadata; empty without digests.
+        """
         promised = self.core_metadata if self.core_metadata is not None else self.dist_info_metadata
         return promised if isinstance(promised, dict) else {} if promised else None
 
     @property
     def yanked_reason(self) -> str | None:
-        """The reason, which may be empty, or `None` for a file that is not yanked.
+        """The reason for yanking the file, which may be empty, or `None` for a file that is not yanked.
 
-        Only a truthy value yanks a file. An empty string does not, in pip or in :pep:`691`.
+        Only a truthy value yanks a file. In pip and :pep:`691`, an empty string doesn't.
         """
         return (self.yanked if isinstance(self.yanked, str) else "") if self.yanked else None
 
 
 class RawPage(msgspec.Struct, frozen=True):
-    """A page of an index: the page of a project, or the page of all projects."""
+    """A page of an index: either the page of a project or the page of all projects."""
 
     files: tuple[RawFile, ...] = ()
-    """In HTML, one entry for each link."""
+    """The files of a project. In HTML, there is one for each link."""
     projects: tuple[str, ...] = ()
-    """In HTML, the text of each link."""
+    """The names of the projects. In HTML, there is one for the text of each link."""
     base: str = ""
-    """The base of the page's URLs, itself relative to the page. Empty if the base is the page."""
+    """The base of the page's URLs, relative to the page. Empty if the page itself is the base."""
     name: str | None = None
-    """The name of the project, in JSON."""
+    """The name of the project, only in JSON."""
     version: str = "1.0"
     """The format version (:pep:`629`)."""
     has_files: bool = True
@@ -117,10 +120,10 @@ class _EditedDocument(msgspec.Struct):
 
 
 def decode_edited_page(data: bytes) -> tuple[RawFile, ...]:
-    """Return the files in a JSON page on this machine that may have been edited.
+    """Return the files in a local JSON page, which someone may have edited.
 
-    A value of the wrong type counts as absent, and the rest of the file is kept. Raises `msgspec.DecodeError` if there
-    is no such list.
+    A value of the wrong type counts as missing, and the rest of the file's entry is kept. Raises `msgspec.DecodeError`
+    if there is no list of files.
     """
     return tuple(map(_edited_file, decode_json(data, _EditedDocument).files))
 
@@ -130,7 +133,7 @@ class _EditedRoot(msgspec.Struct):
 
 
 def decode_edited_root(data: bytes) -> tuple[str, ...]:
-    """Return the projects in a page of all projects on this machine. As tolerant as `decode_edited_page`."""
+    """Return the projects in a local page of all projects. The function is as tolerant as `decode_edited_page`."""
     return tuple(project.name for project in decode_json(data, _EditedRoot).projects)
 
 
@@ -144,16 +147,16 @@ def _edited_file(given: dict[str, Any]) -> RawFile:
 
 
 def decode_html_page(data: bytes) -> RawPage:
-    """Return the contents of an HTML page: each link with a URL, as a file and, by its text, as a project.
+    """Return the contents of an HTML page. Each link with a URL counts as a file, and its text as a project.
 
     Accepts everything that browsers accept.
     """
     parser = _Anchors()
     with suppress(
         AssertionError
-    ):  # Python's parser raises it on declarations such as "<![". Text before them still counts.
-        # A page that ends in an unclosed tag: browsers make no link of that tag. Python's parser, until 2025, searches
-        # the rest again for each ``<`` in it.
+    ):  # Python's parser raises this error for declarations such as "<![". Text before them still counts.
+        # If a page ends with an unclosed tag, browsers don't create a link for that tag. Until 2025, Python's parser
+        # searched the rest again for each ``<`` in the tag.
         text = data.decode(errors="replace")
         start = text.find("<", text.rfind(">") + 1)
         parser.feed(text if start < 0 else text[:start])
@@ -172,13 +175,13 @@ class _Anchors(HTMLParser):
         self._text: list[str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in reversed(attrs)}  # the first of several counts
+        given = {name: value or "" for name, value in reversed(attrs)}  # the first of several base elements counts
         if tag == "a":
             self.end_anchor()
             if "href" in given:
                 self.files.append(_html_file(given))
                 self._text = []
-        elif tag == "base" and self.base is None:  # the first with a URL counts, even if it is empty
+        elif tag == "base" and self.base is None:  # the first base element with a URL counts, even if the URL is empty
             self.base = given.get("href")
         elif tag == "meta" and given.get("name") == "pypi:repository-version":
             self.version = given.get("content", "")
@@ -216,13 +219,13 @@ def _html_file(given: dict[str, str]) -> RawFile:
 
 
 def _hashes(text: str) -> dict[str, str]:
-    """Return the digests in a fragment, ``sha256=...``, or an empty dictionary for other text."""
+    """Return the digests in a URL fragment such as ``sha256=...``, or an empty dictionary for other text."""
     parts = (part.partition("=") for part in text.split("&"))
     return {name: digest for name, equals, digest in parts if equals and digest}
 
 
 def read_times(folder: Path) -> dict[tuple[str, str], int]:
-    """Return the dates on the page of a project, by file name and SHA-256. Empty for a damaged page."""
+    """Return the dates on a project's page, keyed by file name and SHA-256. Empty for a damaged page."""
     found: dict[tuple[str, str], int] = {}
     try:
         files = decode_edited_page(read_regular(folder / "index.json"))
@@ -236,14 +239,14 @@ def read_times(folder: Path) -> dict[tuple[str, str], int]:
 
 API_VERSION = "1.1"
 PAGES = ("index.html", "index.json")
-"""The two forms of a page."""
+"""The file names of a page's two formats."""
 FRONT_PAGE = "packages.html"
-"""The page for people in the folder of the index. No project name contains a dot."""
+"""The name of the page for people in the folder of the index. It contains a dot, so no project can have this name."""
 METADATA_SUFFIX = ".metadata"
 """The suffix of the core metadata next to a distribution (:pep:`658`)."""
 
 GENERATOR = '<meta name="generator" content="rocwheel index">'
-"""In every HTML page that rocwheel generates for an index."""
+"""An element in every HTML page that rocwheel generates for an index."""
 _ROOT_TITLE = "Simple index"
 _PROJECT_TITLE = "Links for "
 _WAY = re.compile(rb'<form action="([\w.~%-]+)/(?:packages\.html)?"><button>', re.ASCII)
@@ -252,19 +255,19 @@ _ABSOLUTE = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page in both forms."""
+    """A page in both formats."""
 
     html: bytes
     json: bytes
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """The digests that identify the page's bytes, in the order of the fields."""
+        """The digests of the page's bytes, in the order of the fields."""
         return make_digest(self.html), make_digest(self.json)
 
 
 def make_digest(data: bytes) -> str:
-    """Return a digest that distinguishes page contents. Security doesn't depend on it."""
+    """Return a digest that distinguishes page contents. It is not used for security."""
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
@@ -277,16 +280,16 @@ def group_by_project(distributions: Iterable[IndexEntry]) -> dict[str, list[Inde
 
 
 def _sort_by_version(distributions: list[IndexEntry]) -> list[IndexEntry]:
-    if len(distributions) == 1:  # common, and comparing versions would take most of the time
+    if len(distributions) == 1:  # this case is common, and comparing versions would take most of the time
         return distributions
     return sorted(distributions, key=lambda found: (Version(found.version), found.filename))
 
 
 def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, families: Iterable[str] = ()) -> Page:
-    """Return the page that lists the projects by normalized name.
+    """Return the page that lists the projects by their normalized names.
 
-    The references to a front page and to family indexes are not links, because installers and mirrors take each link
-    for a project.
+    The references to a front page and to family indexes are not links, because installers and mirrors would treat each
+    link as a project.
     """
     names = sorted(projects)
     page = FRONT_PAGE if has_front_page else ""
@@ -298,20 +301,20 @@ def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, fam
 
 
 def _anchor(name: str) -> str:
-    # Almost all of the thousands of names need no quoting in URLs and HTML, and quoting each takes longer.
+    # Almost none of the thousands of names need quoting in URLs and HTML, and quoting each name takes longer.
     if name.isascii() and name.replace("-", "").isalnum():
         return f'<a href="{name}/">{name}</a><br>'
     return f'<a href="{quote(name)}/">{escape(name)}</a><br>'
 
 
 def projects_in_root_page(html: bytes) -> frozenset[str]:
-    """Return the projects on a page from `make_root_page`. Invalid project names are left out."""
+    """Return the projects on a page from `make_root_page`. Names that no project can have are left out."""
     names = (unquote(found.decode()) for found in _LINK.findall(html))
     return frozenset(name for name in names if is_normalized_name(name) and is_file_name(name))
 
 
 def families_in_root_page(html: bytes) -> frozenset[str]:
-    """Return the families on a page from `make_root_page`. Invalid folder names are left out."""
+    """Return the families on a page from `make_root_page`. Names that no folder can have are left out."""
     folders = (unquote(found.decode()) for found in _WAY.findall(html))
     return frozenset(name for name in folders if is_file_name(name))
 
@@ -326,11 +329,11 @@ def make_project_page(
     base: str | Mapping[str, str],
     yanked: Mapping[str, str | None] | None = None,
 ) -> Page:
-    """Return the page of one project. ``base`` leads from its folder to the files: empty, or ending in a slash.
+    """Return the page of a project. ``base`` leads from its folder to the files, and is empty or ends with a slash.
 
     ``base`` is a path, or a URL with a host, and is used unchanged. If the files are in several folders, ``base`` maps
-    each file name to its base. ``yanked`` maps the names of yanked files to their reasons, which may be empty
-    (:pep:`592`). `None` marks files that the JSON form lists as not yanked.
+    each file name to its base. ``yanked`` maps the names of yanked files to the reasons, which may be empty
+    (:pep:`592`). The value `None` marks files that the JSON page lists as not yanked.
     """
     yanked = yanked or {}
     bases = {found.filename: base if isinstance(base, str) else base[found.filename] for found in distributions}
@@ -360,7 +363,7 @@ def _is_own(html: bytes, title: str) -> bool:
 
 
 def is_absolute(address: str) -> bool:
-    """Return whether a URL names its host (:rfc:`3986`, section 4.2), so that it works from any page."""
+    """Return whether a URL contains its host (:rfc:`3986`, section 4.2), so that it works from any page."""
     return bool(_ABSOLUTE.match(address))
 
 
@@ -374,10 +377,10 @@ def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
     if found.requires_python:
         attributes["data-requires-python"] = found.requires_python
     if found.metadata_sha256 is not None:
-        # The first key is from PEP 658, which older installers look for.
+        # The first key is from PEP 658, and older installers look for it.
         digest = f"sha256={found.metadata_sha256}"
         attributes |= {"data-dist-info-metadata": digest, "data-core-metadata": digest}
-    # Not standard, but uv reads it if a server provides only HTML.
+    # This attribute is not standard, but uv reads it if a server provides only HTML.
     attributes["data-upload-time"] = render_time(found.upload_time)
     if yanked is not None:
         attributes["data-yanked"] = yanked
@@ -431,40 +434,39 @@ _LAST = b"</html>\n"
 
 
 def with_digest(page: bytes) -> bytes:
-    """Return an HTML page with a final comment that contains the digest of the preceding bytes."""
+    """Return an HTML page with a comment at the end that contains the digest of the preceding bytes."""
     return page + _BEGIN + make_digest(page).encode() + _END
 
 
 def is_as_made(page: bytes) -> bool:
-    r"""Return whether a page is unchanged since `with_digest`. A page without a digest must be complete.
+    r"""Return whether a page is unchanged since `with_digest`. A page without a digest only needs to be complete.
 
-    >>> page = with_digest(b"<html></html>\n")
-    >>> is_as_made(page), is_as_made(page.replace(b"></", b">!</"))
-    (True, False)
+    >>> page = with_digest(b"<html></html>\n") >>> is_as_made(page), is_as_made(page.replace(b"></", b">!</")) (True,
+    False)
     """
     body, begin, _ = page.rpartition(_BEGIN)
-    if page.endswith(_LAST):  # the end of a page from an older version
+    if page.endswith(_LAST):  # pages from older versions end like this
         return True
     return bool(begin) and with_digest(body) == page
 
 
 class VariantsFile(msgspec.Struct, frozen=True):
-    """A file next to the pages of a project, which list it like a distribution."""
+    """A file next to the pages of a project. The pages list it like a distribution."""
 
     entry: IndexEntry
     data: bytes
     variants: dict[str, tuple[str, ...]]
-    """The properties of each variant by label, in the spelling of the draft."""
+    """The properties of each variant in the format of the draft, keyed by label."""
 
 
 def make_variants_files(
     projects: Mapping[str, Sequence[IndexEntry]], machine: Sequence[str], *, may_lack: bool = False
 ) -> dict[str, list[VariantsFile]]:
-    """Return the variant files of the projects with variant wheels, one for each version.
+    """Return the variant files of the projects with variant wheels. There is one file for each version.
 
     ``machine`` contains the targets of the machines that the index is for. It is empty if each machine must be queried.
-    With targets, there must be variants, unless the index ``may_lack`` them because it is one of several families.
-    Raises `InputError` for conflicting variant wheels of one version, or `ProblemsError` for several.
+    If there are targets, there must be variants, unless the index ``may_lack`` them because it is one of several
+    families. Raises `InputError` for conflicting variant wheels of the same version, or `ProblemsError` for several.
     """
     problems: list[InputError] = []
     made: dict[str, list[VariantsFile]] = {}
@@ -480,8 +482,8 @@ def make_variants_files(
             variants = {one.label: one.words for one in metadata.values()}
             made.setdefault(project, []).append(VariantsFile(_describe_variants(name, wheels, data), data, variants))
     if machine and not made and not may_lack:
-        found = f"lists {', '.join(machine)}, but there are no variant wheels"
-        problems.append(InputError("--variants-for", found, remedy="Build them with --variants."))
+        found = f"lists {', '.join(machine)}, but there are no wheel variants"
+        problems.append(InputError("--variants-for", found, remedy="Build wheel variants with --variants."))
     raise_all("variant wheels", problems)
     return made
 
@@ -491,10 +493,10 @@ def _parse(entry: IndexEntry) -> VariantMetadata:
 
 
 def _describe_variants(name: str, wheels: Sequence[IndexEntry], data: bytes) -> IndexEntry:
-    """Return the page entry of the file, dated like the newest of its wheels.
+    """Return the page entry of the file, with the date of its newest wheel.
 
-    The file changes under its name when a variant is added. Therefore, no page lists its hash, which would be wrong for
-    anyone who reads the page before the change and the file after it.
+    When a variant is added, the content of the file changes but its name doesn't. Therefore, no page lists its hash.
+    The hash would be wrong for anyone who reads the page before the change and the file after it.
     """
     first = wheels[0]
     return IndexEntry(

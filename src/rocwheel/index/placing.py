@@ -1,4 +1,4 @@
-"""Places distributions, metadata, and pages in an index, and removes stale files."""
+"""Writes distributions, metadata, and pages into an index, and removes stale files."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class FilePlacement(enum.Enum):
     """The location of the files that an index lists."""
 
     RELATIVE = "relative"
-    """In the folder of distributions. Pages link to them."""
+    """In the folder of the distributions, which pages link to."""
     HARDLINK = "hardlink"
     """In the index, as hard links to the distributions."""
     COPY = "copy"
-    """In the index, as copies."""
+    """In the index, as copies of the distributions."""
 
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
@@ -65,7 +65,7 @@ class FilePlacement(enum.Enum):
 
 
 class Placer(msgspec.Struct, frozen=True, eq=False):
-    """Where to place the files of an index. Thousands of files share one such value, so it is compared by identity."""
+    """Places the files of an index. Thousands of files share the same placer, so placers are compared by identity."""
 
     dist_dir: Path
     output: Path
@@ -78,26 +78,26 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def base(self) -> str:
-        """The relative path from a project's folder to the files: empty, or ending in a slash."""
+        """The relative path from a project's folder to the files, which is empty or ends with a slash."""
         if self.holds_files:
             return ""
         return f"{os.path.relpath(self.dist_dir.resolve(), self.output.resolve() / 'project')}/"
 
     def targets(self, known: KnownFile) -> list[Path]:
-        """Return the paths that are written for a distribution: its copy and its metadata, if any."""
+        """Return the paths that are written for a distribution: its copy and its metadata, if it has any."""
         return [Path(name) for name in self._target_names(known.entry)]
 
     def _target_names(self, entry: IndexEntry) -> list[str]:
-        # Keep these as strings: creating thousands of paths would take most of the time.
+        # These stay strings, because creating thousands of paths would take most of the time.
         folder = f"{self.output}/{entry.project}" if self.holds_files else str(self.dist_dir)
         copies = [f"{folder}/{entry.filename}"] if self.holds_files else []
         return copies + ([f"{folder}/{entry.filename}{METADATA_SUFFIX}"] if entry.metadata_sha256 is not None else [])
 
     def holds(self, known: KnownFile, beside: Mapping[str, FileStamp] | None = None) -> bool:
-        """Return whether all files that an earlier run has written for a distribution are unchanged.
+        """Return whether all files that an earlier run wrote for a distribution are unchanged.
 
-        ``beside`` contains the stamps of the metadata in the folder of distributions, by name. Without it, each stamp
-        is queried.
+        ``beside`` contains the stamps of the metadata in the folder of the distributions, keyed by name. Without it,
+        the stamps are queried.
         """
         if known.placement != self.placement.value:
             return False
@@ -116,7 +116,7 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         begun = time.time_ns()
         targets = self.targets(found.known)
         source = self.dist_dir / found.known.entry.filename
-        # The current stamp: a link from a killed run to the file may be gone by now, which changes the stamp.
+        # Use the current stamp: a link that a killed run created may be gone by now, which changes the stamp.
         stamp = _require(source, found.known.stamp)
         metadata = self._read_metadata(found, source, stamp, targets[-1]) if targets else None
         if self.holds_files:
@@ -127,7 +127,7 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
             except WorkError as e:
                 if self.holds_files:
                     raise
-                remedy = "Make its folder writable, or put the files into the index: --files hardlink or copy."
+                remedy = "Make the folder writable, or put the files into the index with --files hardlink or copy."
                 raise WorkError(e.source, e.found, remedy=remedy) from e
         # Only the hard link has changed the stamp, so the next run must not read the file again.
         stamp = _require(source, stamp)
@@ -135,7 +135,10 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         return msgspec.structs.replace(found.known, stamp=stamp, placed=placed, placement=self.placement.value)
 
     def _read_metadata(self, found: Found, source: Path, stamp: FileStamp, target: Path) -> bytes | None:
-        """Return the core metadata whose hash the pages list, or `None` without a hash or if the file exists."""
+        """Return the core metadata with the hash that the pages list.
+
+        Return `None` if the pages list no hash or the metadata file already exists.
+        """
         wanted = found.known.entry.metadata_sha256
         if wanted is None or found.metadata is not None:
             return found.metadata
@@ -145,12 +148,14 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         _require(source, stamp)
         if hashlib.sha256(data).hexdigest() != wanted:
             remedy = f"Remove {self.output / KNOWN_NAME}, and run the command again."
-            raise WorkError(source, "its core metadata has another hash than an earlier run recorded", remedy=remedy)
+            raise WorkError(
+                source, "has core metadata with a different hash than in the records of an earlier run", remedy=remedy
+            )
         return data
 
     def _place_copy(self, source: Path, target: Path, entry: IndexEntry, stamp: FileStamp) -> None:
         if target.parent.exists() and target.parent.samefile(source.parent):
-            return  # a folder of distributions with the name of a project
+            return  # the folder of the distributions has the name of the project
         if self.placement is FilePlacement.HARDLINK:
             _hardlink(source, target, stamp)
         elif not _is_copy(source, target, entry):
@@ -175,7 +180,7 @@ def _stamp(path: Path | str) -> FileStamp | None:
 
 
 def _is_copy(source: Path, target: Path, entry: IndexEntry) -> bool:
-    """Return whether a file is a complete copy already. Reading it takes less time than writing it again."""
+    """Return whether a file is already a complete copy. Reading the file takes less time than writing it again."""
     try:
         is_other = target.stat().st_size == entry.size and not target.samefile(source)
     except OSError:
@@ -192,7 +197,7 @@ def _has_hash(path: Path, sha256: str) -> bool:
 
 def _copy(source: Path, target: Path, stamp: FileStamp) -> None:
     try:
-        # In this order, the bytes are compared with the stamp before they get the name.
+        # In this order, the bytes are checked against the stamp before they get their name.
         with atomic_file(target) as writer, open_unchanged(source) as reader:
             stamp.require(os.fstat(reader.fileno()), str(source))
             while data := reader.read(_PIECE):
@@ -212,14 +217,14 @@ def _hardlink(source: Path, target: Path, stamp: FileStamp) -> None:
             stamp.require(temporary.stat(), str(source))
             temporary.replace(target)
     except OSError as e:
-        remedy = "Use --files copy when the folders are on different file systems."
+        remedy = "If the folders are on different file systems, use --files copy."
         raise WorkError(target, f"can't be a hard link to {source} ({e.strerror})", remedy=remedy) from e
 
 
 def read_previous(
     output: Path, noted: Mapping[str, Iterable[str]], wanted: Mapping[str, AbstractSet[str]]
 ) -> dict[str, set[str]]:
-    """Return the names of the files that earlier runs have written to ``output``, by project.
+    """Return the names of the files that earlier runs wrote to ``output``, keyed by project.
 
     The names come from the pages and from the ``noted`` names of the last run. That run may have been killed before it
     wrote the root page or removed stale files. Projects with only ``wanted`` files are left out.
@@ -252,7 +257,7 @@ def _listed_projects(output: Path) -> tuple[str, ...]:
 
 
 def _decode(path: Path) -> tuple[RawFile, ...]:
-    """Return the files that a JSON page lists, or an empty tuple if the page is damaged."""
+    """Return the files that a JSON page lists, or an empty tuple for a damaged page."""
     with suppress(msgspec.DecodeError):
         return decode_edited_page(read_if_readable(path))
     return ()
@@ -284,7 +289,7 @@ def _remove(folder: Path, names: set[str]) -> None:
             folder.rmdir()
 
 
-_REMEDY = "Choose another --output, or remove it."
+_REMEDY = "Choose another --output, or remove the file."
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -295,10 +300,10 @@ _KINDS = {
 
 
 def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, holds_files: bool) -> None:
-    """Raise `InputError` if an index of ``dist_dir`` can't be in ``output``, regardless of its contents.
+    """Raise `InputError` if an index of ``dist_dir`` can't be in ``output``, regardless of the contents of ``output``.
 
-    ``holds_files`` means that the index will contain the distributions. Otherwise, the distributions must be in the
-    folder ``served`` with the index, by default its parent folder.
+    ``holds_files`` means that the index will contain the distributions. Otherwise, the folder ``served`` must contain
+    both the distributions and the index. By default, that folder is the parent folder of the index.
     """
     if os.path.lexists(output) and not output.is_dir():
         raise InputError(output, "is not a folder", remedy="Choose a folder for the index with --output.")
@@ -309,17 +314,15 @@ def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, ho
         remedy = "Choose another folder with --output, or link to the files with --files relative."
         raise InputError(output, "already contains the distributions", remedy=remedy)
     if not holds_files and not dist_dir.resolve().is_relative_to(served.resolve() if served else place.parent):
-        remedy = (
-            "Write the index next to the folder or above it, or put the files into it with --files hardlink or copy."
-        )
+        remedy = "Write the index next to the folder or above it, or use --files hardlink or --files copy."
         raise InputError(output, f"can't be served with {dist_dir.resolve()} from one folder", remedy=remedy)
 
 
 def check_targets(output: Path, projects: Iterable[str], files: Collection[Path], noted: Collection[str]) -> None:
-    """Raise the problems with existing files where a page, a project folder, or one of ``files`` must be.
+    """Raise the problems with existing files at the paths of pages, project folders, and ``files``.
 
-    These are never replaced: a page of another origin, a symlink to another folder, and anything that is not a file. A
-    file in a folder without a page from this command is not replaced either, unless its project is ``noted``.
+    These are never replaced: a page from another program, a symlink to another folder, and anything that is not a file.
+    A file in a folder without a page from this command is not replaced either, unless its project is ``noted``.
     """
     folders = [output / project for project in projects]
     problems = [*_folder_problems(folders), *_page_problems(output, is_root_page)]
@@ -329,7 +332,7 @@ def check_targets(output: Path, projects: Iterable[str], files: Collection[Path]
     for path in (*files, *jsons):
         problems += _file_problems(path)
     unknown = {folder for folder in folders if folder.name not in noted} | ({output} if not noted else set())
-    for path in (*(path for path in files if path.parent in folders), *jsons):  # without records of their own
+    for path in (*(path for path in files if path.parent in folders), *jsons):  # these files have no records
         if path.parent in unknown and (path.is_symlink() or path.is_file()) and not (path.parent / PAGES[0]).exists():
             problems.append(InputError(path, "is a file that this command did not write", remedy=_REMEDY))
     raise_all(str(output), problems)
@@ -339,13 +342,13 @@ def _folder_problems(folders: Iterable[Path]) -> Iterator[RocwheelError]:
     for folder in folders:
         try:
             mode = folder.lstat().st_mode
-        except OSError:  # doesn't exist
+        except OSError:  # the folder doesn't exist
             continue
         if stat.S_ISLNK(mode):
             found = f"is a link to {folder.readlink()}"
             yield InputError(folder, found, expected="a regular folder", remedy="Remove the link.")
         elif not stat.S_ISDIR(mode):
-            yield InputError(folder, "is not a folder", remedy="Choose another --output, or remove it.")
+            yield InputError(folder, "is not a folder", remedy="Choose another --output, or remove the file.")
 
 
 def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[RocwheelError]:
@@ -363,27 +366,27 @@ def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[Ro
         yield read_error(page, e, remedy="Check its permissions.")
         return
     if not known:
-        remedy = "Give another --output, or remove the page."
-        yield InputError(page, "is a page that this command did not write for this place", remedy=remedy)
+        remedy = "Choose another --output, or remove the page."
+        yield InputError(page, "is a page that this command did not write for this path", remedy=remedy)
 
 
 def _file_problems(path: Path) -> Iterator[RocwheelError]:
     try:
         mode = path.stat().st_mode
-    except OSError:  # doesn't exist, or a broken symlink
+    except OSError:  # the file doesn't exist or is a broken symlink
         return
     if kind := _KINDS.get(stat.S_IFMT(mode)):
-        yield InputError(path, f"is {kind}", expected="a file that can be replaced, or nothing", remedy="Remove it.")
+        yield InputError(path, f"is {kind}", expected="a regular file or nothing", remedy="Remove it.")
 
 
 def write_page(folder: Path, page: Page, noted: KnownProject | None) -> list[str]:
-    """Write both forms of a page, unless they exist already.
+    """Write both formats of a page, unless they are already up to date.
 
-    Return the paths of forms whose bytes were not the ``noted`` ones because someone edited them.
+    Return the paths of pages whose bytes differed from the ``noted`` digests because someone edited them.
     """
     edited = []
     digests = noted.digests if noted and len(noted.digests) == len(PAGES) else ("", "")
-    # JSON first: the HTML page shows who owns the folder.
+    # The JSON page comes first, because the HTML page shows which program owns the folder.
     for name, data, digest in (("index.json", page.json, digests[1]), ("index.html", page.html, digests[0])):
         replaced = write_changed(folder / name, data)
         if digest and replaced is not None and make_digest(replaced) != digest:
@@ -392,7 +395,7 @@ def write_page(folder: Path, page: Page, noted: KnownProject | None) -> list[str
 
 
 def note_root(output: Path, families: Iterable[str], digests: tuple[str, ...], written_at: int) -> KnownProject:
-    """Return the record of the page that lists the projects and names ``families``. See `note_project`."""
+    """Return the record of the page that lists the projects and the ``families``. See `note_project`."""
     return KnownProject(tuple(families), settled(page_stamps(str(output)), written_at), digests)
 
 
@@ -401,17 +404,20 @@ def note_project(
 ) -> KnownProject:
     """Return the record of a project whose folder is complete and contains no stale files.
 
-    ``written_at`` is the time when the writing of its pages began, in nanoseconds since 1970.
+    ``written_at`` is the time when the writing of the project's pages began, in nanoseconds since 1970.
     """
-    # If another run is killed, its unfinished files disappear without a trace in the folder's stamp.
+    # The unfinished files of a killed run may disappear without a change in the folder's stamp.
     is_at_work = any(is_scratch(path.name) for path in folder.iterdir())
     stamps = () if is_at_work else settled(page_stamps(str(folder), with_folder=True), written_at)
     return KnownProject(tuple(entry.filename for entry in entries), stamps, digests)
 
 
 def page_stamps(folder: str, *, with_folder: bool = False) -> tuple[FileStamp, ...]:
-    """Return the stamps of a folder's pages, optionally after the folder's own. Empty unless all pages exist."""
-    of, lstat = FileStamp.of, os.lstat  # called for thousands of folders
+    """Return the stamps of a folder's pages, optionally preceded by the folder's own stamp.
+
+    Empty unless both pages exist.
+    """
+    of, lstat = FileStamp.of, os.lstat  # this function is called for thousands of folders
     html, json = PAGES
     try:
         pages = of(lstat(f"{folder}/{html}")), of(lstat(f"{folder}/{json}"))

@@ -58,9 +58,9 @@ def change_published_marks(
 ) -> IndexReport:
     """Change marks in the store's index, and in the family indexes below it that list the files.
 
-    With a ``family``, only its index gets the marks, and the front page of the index above it is updated. Other
-    publishers may run at the same time. The report contains only the projects of the files. Raises `InputError` before
-    any change, if the store is not a published index or if no page lists a file. Raises `StoreError` for requests that
+    If there is a ``family``, only its index gets the marks, and the front page of the index above it is updated. Other
+    publishers may run at the same time. The report contains only the projects of the files. Before any change, raises
+    `InputError` if the store is not a published index or if no page lists a file. Raises `StoreError` for requests that
     the store rejects.
     """
     names = [*yanking.yanked, *yanking.unyanked]
@@ -69,13 +69,14 @@ def change_published_marks(
         projects[_project(name)].add(name)
     stored = list_stored(store, "")
     if LINKS_NAME in stored:
-        raise InputError(store.url, "is an index of links", remedy="Yank the file in the index that has it.")
+        raise InputError(store.url, "is an index of links", remedy="Yank the file in the index that contains it.")
     families = _find_families(store, stored)
     if not {"", family or ""} <= {*families}:
-        remedy = "Give the index that rocwheel publish wrote with --output."
+        remedy = "Specify the index that rocwheel publish wrote with --output."
         raise InputError(store.url, "is not an index that rocwheel published", remedy=remedy)
     notes = {name: NotesFile(store, name) for name in families}
-    pages = list_stored(store, "")  # after the notes: listed files that the notes name exist, or are gone
+    # List the pages after reading the notes, so that a noted file that is not listed is certainly gone.
+    pages = list_stored(store, "")
     problems: list[RocwheelError] = []
     indexes = {name: _open(store, name, pages, notes[name], make_front, problems) for name in families}
     raise_all(store.url, problems)
@@ -114,10 +115,10 @@ def _project(name: str) -> str:
 def _find_families(store: Store, stored: Collection[str]) -> list[str]:
     """Return the folders of the store that are published indexes. The main index has an empty name.
 
-    Each has a page of all projects. A family index without files is left out.
+    Each of them has a page of all projects. A family index without files is left out.
     """
     folders = {posixpath.dirname(name) for name in stored if posixpath.basename(name) in PAGES}
-    above = {"", *map(posixpath.dirname, folders)} & folders  # no project has a page in a folder below its own
+    above = {"", *map(posixpath.dirname, folders)} & folders  # no project has a page in a folder below its own folder
     return [folder for folder in sorted(above) if not _is_local(folder, stored) and has_root_page(store, folder)]
 
 
@@ -128,22 +129,23 @@ def _is_local(folder: str, stored: Collection[str]) -> bool:
 
 
 class PublishOptions(msgspec.Struct, frozen=True):
-    """How to publish."""
+    """The options for publishing."""
 
     layout: Layout = Layout()
     upload_time: int | None = None
-    """The date of all new files, in microseconds since 1970, or `None` for the time at which the store received each.
+    """The date of all new files, in microseconds since 1970, or `None` for the time at which the store received each
+    file.
     """
     is_dry_run: bool = False
-    """Whether to check everything but change nothing."""
+    """Whether everything is checked but nothing is changed."""
     make_front: NextExtras | None = None
-    """Generates the front pages. With `None`, existing ones stay."""
+    """A function that returns the maker of front pages. With `None`, existing front pages stay."""
     cache: Path | None = None
-    """A folder for the records of this machine, so that files are not read again."""
+    """A folder for this machine's records, which avoid reading files again."""
 
 
 class PublishedFamily(msgspec.Struct, frozen=True):
-    """The files and pages that were published in a family's index, or would be."""
+    """The files and pages in a family's index that were published or, in a dry run, would be."""
 
     index: str
     listed: tuple[str, ...]
@@ -151,28 +153,28 @@ class PublishedFamily(msgspec.Struct, frozen=True):
 
 
 class PublishReport(msgspec.Struct, frozen=True):
-    """The files and pages that were published, or would be."""
+    """The files and pages that were published or, in a dry run, would be."""
 
     store: str
     index: str
     """The URL of the index."""
     uploaded: tuple[str, ...]
-    """Names of the new files. Files for a family have its folder in front."""
+    """The names of the new files. For a family's file, the name begins with the family's folder."""
     present: tuple[str, ...]
-    """Names of the files that were on the store already."""
+    """The names of the files that were already on the store."""
     listed: tuple[str, ...]
-    """Names of the files that the index did not list before."""
+    """The names of the files that the index did not list before."""
     pages: tuple[str, ...]
     """Projects whose pages have changed."""
     ignored: tuple[str, ...]
-    """Names in the folder that are neither distributions nor family folders."""
+    """The names of entries in the folder that are neither distributions nor family folders."""
     size: int
     """The total size of the uploaded files in bytes."""
     is_dry_run: bool
     families: dict[str, PublishedFamily] = {}
-    """The family indexes, by the name of their folder. Each also lists the shared files."""
+    """The family indexes, keyed by the name of their folder. Each index also lists the shared files."""
     leftovers: tuple[str, ...] = ()
-    """Names of other unfinished uploads on the store. Their runs were killed or are still active."""
+    """The names of other unfinished uploads on the store. Their runs were killed or are still active."""
     edited: tuple[str, ...] = ()
     """The URLs of edited or damaged pages. They were restored, except for marks of yanked files."""
 
@@ -183,11 +185,11 @@ def publish(
     """Publish the wheels and sdists in ``dist_dir``, and return a report.
 
     Everything is checked first: each file as in `rocwheel.index.write_index`, and against the published files. Then the
-    files are stored, then the pages of their projects are changed, then the page of all projects. Therefore, the index
-    never lists a missing file, even after a kill, and a new run completes the work. Other publishers may run at the
-    same time. No file is replaced or removed, and yanked files stay yanked.
+    files are stored, then the pages of their projects are changed, and then the page of all projects. Therefore, the
+    index never lists a missing file, even if the run is killed, and a new run completes the work. Other publishers may
+    run at the same time. No file is replaced or removed, and yanked files stay yanked.
 
-    Raises `InputError` or `ProblemsError` before any change, for files that can't be published. Raises `StoreError` for
+    Before any change, raises `InputError` or `ProblemsError` for files that can't be published. Raises `StoreError` for
     requests that the store rejects.
     """
     options = options or PublishOptions()
@@ -200,26 +202,26 @@ def publish(
 
 
 def _require_apart(dist_dir: Path, store: Store, layout: Layout) -> None:
-    """Raise `InputError` if files would be stored below their source folder, because the next run would find them."""
+    """Raise `InputError` if files would be stored below their source folder, where the next run would find them."""
     if not isinstance(store, FolderStore):
         return
     source, place = dist_dir.resolve(), (store.folder / layout.files).resolve()
     if place != source and place.is_relative_to(source):
         found = f"would store its files in {place}, below their source folder"
         raise InputError(
-            store.folder, found, expected="a store next to that folder or above it", remedy="Choose another STORE."
+            store.folder, found, expected="a store next to that folder or above it", remedy="Choose a different STORE."
         )
 
 
 class _Work:
-    """One run: the indexes, both main and family, and the files to upload."""
+    """The indexes of a run, both the main index and family indexes, and the files to upload."""
 
     def __init__(self, store: Store, options: PublishOptions, progress: Progress, local: Local) -> None:
         self._store, self._options, self._progress, self._local = store, options, progress, local
         layout = options.layout
         layouts = {family: layout.of_family(family) for family in local.groups}
         notes = {family: NotesFile(store, one.index) for family, one in layouts.items()}
-        # After the notes: listed files that the notes name exist, or are gone.
+        # List the files after reading the notes, so that a noted file that is not listed is certainly gone.
         self._stored = list_stored(store, layout.files)
         pages = self._pages = list_stored(store, layout.index)
         self._problems: list[RocwheelError] = []
@@ -233,7 +235,7 @@ class _Work:
         if store.is_folder:
             self._times = read_clock(time.time_ns() // 1000, options.upload_time)
         else:
-            self._times = UploadTimes(sys.maxsize, options.upload_time)  # regardless of the store's clock
+            self._times = UploadTimes(sys.maxsize, options.upload_time)  # the store's clock doesn't matter here
         self._missing: list[Upload] = []
         self._leftovers: tuple[str, ...] = ()
 
@@ -243,7 +245,7 @@ class _Work:
         for family in self._local.groups:
             if taken := taken_by(family, listed):
                 place = self._store.place(self._layout.of_family(family).index)
-                remedy = "Rename the folder, or publish it separately to another --output."
+                remedy = "Rename the folder, or publish it separately with a different --output."
                 self._problems.append(
                     InputError(place, f"is {taken}, so it can't be the index of a folder", remedy=remedy)
                 )
@@ -259,20 +261,20 @@ class _Work:
         self._missing = find_missing(self._store, self._layout, self._local.uploads.values(), self._stored, known)
 
     def predict(self) -> dict[str, set[str]]:
-        """Return the projects of each index whose pages would change because of new files."""
+        """Return the projects in each index whose pages would change because of new files."""
         return {
             family: {project for project, entries in index.projects.items() if index.new() & {*_names(entries)}}
             for family, index in self._indexes.items()
         }
 
     def write(self) -> dict[str, set[str]]:
-        """Upload the missing files and change the pages. Return the projects of each index whose pages have changed."""
+        """Upload the missing files and change the pages. Return the projects in each index whose pages have changed."""
         if isinstance(self._store, FolderStore):
             self._store.tidy()
         upload_all(self._store, self._layout, self._missing, self._progress)
         stored = self._stored
         if self._missing and self._options.upload_time is None:
-            stored = list_stored(self._store, self._layout.files)  # dates come from the store's clock
+            stored = list_stored(self._store, self._layout.files)  # the store's clock determines the dates
         return {
             family: self._indexes[family].write(
                 self._dated(family, self._indexes[family], stored), self._times, self._progress
@@ -281,7 +283,7 @@ class _Work:
         }
 
     def report(self, changed: Mapping[str, set[str]]) -> PublishReport:
-        """Return a report of the actual or simulated changes."""
+        """Return a report of the changes that were made or, in a dry run, would be."""
         indexes = {family: self._report_one(family, changed[family]) for family in self._indexes}
         uploaded = {upload.name for upload in self._missing}
         first = indexes.pop("")
@@ -309,10 +311,10 @@ class _Work:
         return self._options.layout
 
     def _dated(self, family: str, index: OneIndex, stored: Mapping[str, StoredFile]) -> dict[str, list[IndexEntry]]:
-        """Return the files of each project. New ones get the given date, or else the date from the store's clock.
+        """Return the files of each project. New files have the specified date, or a date from the store's clock.
 
-        This date is the same for any run on any machine that continues the work. The clock of a folder is that of this
-        machine, or of another that writes there. Dates in the future become the present.
+        Any run on any machine that continues the work uses the same date. For a folder, the clock is that of this
+        machine or of another machine that writes there. Dates in the future are replaced with the present date.
         """
         new = index.new()
         names = {one.entry.filename: self._layout.file(one.name) for one in self._local.groups[family]}

@@ -1,4 +1,4 @@
-"""The contents of a project's page on a store, in both forms, and the merge with new files."""
+"""The contents of a project's page on a store, in both formats, which can be merged with new files."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class _Read(msgspec.Struct, frozen=True):
 class RootPage:
     """The page of all projects.
 
-    ``stored`` lists the index files on the store. ``noted`` contains the projects that were noted before the listing:
-    publishers note a project when both forms of the page list it.
+    ``stored`` lists the index files on the store. ``noted`` contains the projects that were noted before the files were
+    listed. Publishers note a project after both formats of the page list it.
     """
 
     def __init__(self, store: Store, layout: Layout, stored: Collection[str], noted: Collection[str]) -> None:
@@ -70,19 +70,19 @@ class RootPage:
         self._noted = frozenset(noted)
         self._first = First(None)
         self.edited: list[str] = []
-        """The locations of pages that differed from any publisher's output and were written again."""
+        """The locations of pages that no publisher wrote in this form, and that were written again."""
 
     def read(self) -> frozenset[str]:
-        """Return the listed projects. Raise `InputError` for a page that is foreign or damaged."""
+        """Return the listed projects. Raise `InputError` for a damaged page or a page from another program."""
         is_there = any(self._layout.page("", form) in self._stored for form in ("html", "json"))
         read = self._load() if is_there else _Read(frozenset(), NOTHING, NOTHING)
         self._first = First(read)
         return read.projects
 
     def add(self, projects: Iterable[str], families: Collection[str] = (), *, has_front_page: bool) -> bool:
-        """Add projects and the references to a front page and to the indexes of ``families`` below.
+        """Add projects and references to a front page and to the indexes of ``families`` below this index.
 
-        References that exist already stay. Return whether either form has changed.
+        Existing references stay. Return whether the page has changed in either format.
         """
         names = frozenset(projects)
         before = until_done(lambda: self._add_json(names))
@@ -102,7 +102,7 @@ class RootPage:
     def _follow_html(self, families: Collection[str], *, has_front_page: bool) -> bool:
         read = self._first.take(self._load)
         has_way = has_front_page or FRONT_PAGE.encode() in read.html.data
-        # Named but not known: another publisher added it just now, or someone removed it.
+        # The page lists a project that is not known: another publisher just added it, or someone removed it.
         others = [
             name
             for name in families_in_root_page(read.html.data) - {*families}
@@ -122,10 +122,10 @@ class RootPage:
         is_begun = projects is not None and make_root_page(()).html.startswith(html.data)
         require_own(self._place("html"), is_own=not html.data or is_root_page(html.data) or is_begun)
         if projects is None and (json.data or html.data):
-            # Its list of projects may be older than that in the JSON page.
+            # The list of projects in the HTML page may be older than the list in the JSON page.
             if not (is_root_page(html.data) and html.data.endswith(_END)):
                 found = "can't be read as the page of all projects, nor can index.html next to it"
-                raise InputError(self._place("json"), found, remedy="Restore one of them.")
+                raise InputError(self._place("json"), found, remedy="Restore one of the two pages.")
             projects = projects_in_root_page(html.data)
         return _Read(projects or frozenset(), json, html)
 
@@ -143,7 +143,7 @@ def _projects(json: bytes) -> frozenset[str] | None:
 
 
 def _has_left_json(json: bytes) -> bool:
-    """Return whether a publisher may have written this JSON page: it matches the page that would be generated."""
+    """Return whether a publisher may have written this JSON page, because it equals a generated page."""
     projects = _projects(json)
     return projects is not None and make_root_page(projects).json == json
 
@@ -156,7 +156,7 @@ def _has_left_html(html: bytes) -> bool:
 
 
 def has_root_page(store: Store, folder: str = "") -> bool:
-    """Return whether a folder of the store has a page of all projects from rocwheel. The notes may be missing."""
+    """Return whether a folder of the store has a page of all projects from rocwheel. The notes need not exist."""
     return is_root_page(load(store, Layout(folder).page("", "html")).data)
 
 
@@ -168,27 +168,30 @@ def require_own(place: str, *, is_own: bool) -> None:
 
 
 MEND = (
-    "Restore it from a copy, or repair it from its index.html. Without it, files and marks from other publishers "
-    "are lost."
+    "Restore the page from a copy, or repair it from its index.html. Without the page, files and marks from other "
+    "publishers are lost."
 )
 """The remedy for a page that can't be used."""
 
 
 class BrokenPageError(InputError):
-    """A JSON page that is truncated, malformed, or missing next to its HTML form. An entry may lack a field."""
+    """A JSON page is truncated, malformed, or missing next to its HTML page. An entry may lack a field."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """The contents of a page."""
+    """The contents of a project's page."""
 
     entries: dict[str, IndexEntry] = {}
-    """The files by name."""
+    """The files, keyed by name."""
     bases: dict[str, str] = {}
-    """Maps each file name to the relative path from the page to its folder: empty, or ending in a slash."""
+    """The relative path from the page to the folder of each file, which is empty or ends with a slash."""
     yanked: dict[str, str] = {}
-    """The reasons of yanked files, by file name. A reason may be empty."""
+    """The reasons for yanking files, keyed by file name. A reason may be empty."""
     unyanked: frozenset[str] = frozenset()
-    """Names of files that the JSON page lists as not yanked. Marks in the HTML page don't count for them."""
+    """The names of files that the JSON page lists as not yanked.
+
+    For these files, marks in the HTML page don't count.
+    """
 
     def render(self, project: str) -> Page:
         """Return the project's page."""
@@ -206,9 +209,10 @@ class Published(msgspec.Struct, frozen=True):
         )
 
     def correct(self, times: UploadTimes) -> Published:
-        """Return the page with the present date for files dated a day or more in the future, except for given dates.
+        """Return the page with corrected dates: a date that is a day or more in the future becomes the present date.
 
-        A wrong clock dated these files. The clocks of publishers may differ by less than a day.
+        A wrong clock caused these dates. Dates that the user specified stay. The clocks of publishers may differ by
+        less than a day.
         """
         ahead = [entry for entry in self.entries.values() if entry.upload_time >= times.now + DAY]
         wrong = [entry for entry in ahead if times.is_future(entry.upload_time)]
@@ -216,15 +220,15 @@ class Published(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, entries={**self.entries, **entries})
 
     def settle(self, names: Iterable[str]) -> Published:
-        """Return the page in which HTML marks count again for these files. The HTML page has no such marks."""
+        """Return the page in which HTML marks count again for these files, because their old marks are gone."""
         return msgspec.structs.replace(self, unyanked=self.unyanked.difference(names))
 
 
 def parse_project(place: str, project: str, json: bytes, html: bytes) -> Published:
-    """Return the contents of a project's page: the files in the JSON form, and the yank marks in both forms.
+    """Return the contents of a project's page: the files in the JSON page, and the yank marks in both formats.
 
-    The pages may have been edited. Raises `InputError` about ``place`` for data that installers could not use, and
-    `BrokenPageError` if the JSON is unreadable.
+    Someone may have edited the pages. Raises `InputError` about ``place`` for data that installers could not use, and
+    `BrokenPageError` if the JSON page is unreadable.
     """
     try:
         page = decode_json_page(json)
@@ -274,11 +278,11 @@ def _entry(place: str, project: str, file: RawFile, size: int, upload_time: int)
     if is_index_file_name(file.filename):
         return _variants_entry(place, project, file, size, upload_time)
     name = parse_file_name(file.filename)
-    # The possible faults of a listed file.
+    # These are the possible faults of a listed file.
     faults = {
-        "the name of another project": name.project != project,
-        "a URL that ends in another name": unquote(file.url.rpartition("/")[2]) != file.filename,
-        "a URL of another scheme than the web's": not leads_to_web(file.url),
+        "a project name that doesn't match": name.project != project,
+        "a URL that ends with another name": unquote(file.url.rpartition("/")[2]) != file.filename,
+        "a URL that is not a web URL": not leads_to_web(file.url),
         "no sha256": not is_sha256(file.hashes.get("sha256", "")),
         "a negative size": size < 0,
     }
@@ -299,10 +303,10 @@ def _entry(place: str, project: str, file: RawFile, size: int, upload_time: int)
 
 
 def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_time: int) -> IndexEntry:
-    """Return the entry of a file that lists the variants (a draft) of a version. Its bytes may change."""
+    """Return the entry of a file that lists a version's variants (a draft). The file's bytes may change."""
     stem, _, version = file.filename.partition("-")
     if canonicalize_name(stem) != project or file.url != quote(file.filename):
-        raise InputError(place, f"has a location for {file.filename} that is not next to the page", remedy=MEND)
+        raise InputError(place, f"lists {file.filename} at a location that is not next to the page", remedy=MEND)
     return IndexEntry(
         filename=file.filename,
         project=project,
@@ -317,35 +321,35 @@ def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_t
 
 
 def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Mapping[str, str]) -> Published:
-    """Return the published contents with new files, to which ``bases`` lead by name. Existing entries stay.
+    """Return the published contents with new files added. Existing entries stay.
 
-    Raises `InputError` or `ProblemsError` for a file with other contents than the published file of its name, and for a
-    distribution that is published under another name.
+    ``bases`` has the path to each new file, keyed by name. Raises `InputError` or `ProblemsError` for a file whose
+    contents differ from the published file with its name, and for a distribution that is published with another file
+    name.
     """
     added = list(new)
     raise_all(place, list(_conflicts(place, published, added)))
     fresh = {entry.filename: entry for entry in added if _is_news(entry, published.entries.get(entry.filename))}
-    # The list of variants is next to the page.
+    # A list of variants is next to the page.
     added_bases = {name: bases[name] if entry.sha256 else "" for name, entry in fresh.items()}
     entries, bases = {**published.entries, **fresh}, {**published.bases, **added_bases}
     return msgspec.structs.replace(published, entries=entries, bases=bases)
 
 
 def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:
-    """Return whether a page must change for a file: the file is new, or its size has changed and may do so."""
+    """Return whether a page must change for a file, because the file is new or has a new size that may change."""
     return there is None or (not entry.sha256 and entry.size != there.size)
 
 
 def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> Iterator[InputError]:
     names = {entry.identity: entry.filename for entry in published.entries.values()}
-    remedy = "Use another version or build number."
+    remedy = "Use a different version or build number."
     for entry in new:
         there = published.entries.get(entry.filename)
         if there and there.sha256 != entry.sha256:
-            found = (
-                f"lists {entry.filename} with other bytes (sha256 {there.sha256[:16]}..., not {entry.sha256[:16]}...)"
-            )
-            yield InputError(place, found, expected="the same file", remedy=f"A file is never replaced. {remedy}")
+            hashes = f"sha256 {there.sha256[:16]}..., not {entry.sha256[:16]}..."
+            found = f"lists {entry.filename} with different bytes ({hashes})"
+            yield InputError(place, found, expected="the same bytes", remedy=f"A file is never replaced. {remedy}")
         elif names.get(entry.identity, entry.filename) != entry.filename:
             found = f"lists the distribution {entry.filename} under the name {names[entry.identity]}"
             yield InputError(place, found, remedy=remedy)
@@ -354,7 +358,8 @@ def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> I
 def read_html_form(project: str, html: bytes, size_of: Callable[[str, str], int]) -> Published | None:
     """Return the contents of a page from `make_project_page`, or `None` for a truncated or edited page.
 
-    ``size_of`` returns the size of a file, given the relative path from the page to its folder, and its name.
+    ``size_of`` returns the size of a file. Its arguments are the relative path from the page to the file's folder, and
+    the file's name.
     """
     files = [
         msgspec.structs.replace(file, filename=unquote(file.url.rpartition("/")[2]), size=0)
@@ -381,7 +386,7 @@ class ReadPages(msgspec.Struct, frozen=True):
     html: LoadedFile
 
     def note(self, project: str) -> Noted | None:
-        """Return the note about the pages, or `None` while the two forms differ or if the store has no tags."""
+        """Return the note about the pages, or `None` if the two formats differ or the store has no tags."""
         if self.json.e_tag is None or self.html.e_tag is None:
             return None
         if Page(self.html.data, self.json.data) != self.published.render(project):
@@ -390,7 +395,10 @@ class ReadPages(msgspec.Struct, frozen=True):
 
 
 class PageReader:
-    """Reads the pages of one index. ``stored`` lists its files, and ``noted`` its notes from before the listing."""
+    """Reads the pages of an index.
+
+    ``stored`` lists its files, and ``noted`` has the notes from before the files were listed.
+    """
 
     def __init__(
         self, store: Store, layout: Layout, stored: Mapping[str, StoredFile], noted: Mapping[str, Noted]
@@ -401,12 +409,12 @@ class PageReader:
         self._noted = noted
 
     def is_noted(self, project: str) -> bool:
-        """Return whether the pages match their note, so that they need no reading."""
+        """Return whether the pages match their note, so that they don't need to be read."""
         noted = self._noted.get(project)
         return noted is not None and noted.tags == tuple(self._tag(project, form) for form in ("json", "html"))
 
     def find(self, project: str) -> ReadPages | None:
-        """Return the pages if no request is needed: they match their note, or don't exist."""
+        """Return the pages if no request is needed, because they match their note or don't exist."""
         tags = [self._tag(project, form) for form in ("json", "html")]
         if not any(self._layout.page(project, form) in self._stored for form in ("json", "html")):
             return ReadPages(Published(), NOTHING, NOTHING)
@@ -415,7 +423,7 @@ class PageReader:
         json = LoadedFile(self._noted[project].page.encode(), tags[0])
         published = self._parse(project, json, NOTHING)
         page = published.render(project)
-        # Another version of rocwheel may generate different pages for the same files.
+        # A different version of rocwheel may generate different pages for the same files.
         is_same = page.json == json.data and self._noted[project].has_left_html(page.html)
         return ReadPages(published, json, LoadedFile(page.html, tags[1])) if is_same else None
 
@@ -424,19 +432,21 @@ class PageReader:
         return stored.e_tag if stored else None
 
     def load(self, project: str) -> ReadPages:
-        """Return the current pages of a project. Raises their problems."""
+        """Return the current pages of a project. Raises the problems with the pages."""
         return until_done(partial(self._load_once, project))
 
     def _load_once(self, project: str) -> ReadPages:
-        """Return both pages. Raise `OutdatedError` if the HTML page has marks of its own and has changed meanwhile.
+        """Return both pages.
 
-        It may have been read before someone removed the marks, and the JSON page after that.
+        Raise `OutdatedError` if the HTML page has additional marks and has changed in the meantime.
+
+        Between reading the HTML page and reading the JSON page, someone may have removed the marks.
         """
         found = self._load_both(project)
         if found.published.yanked != yanked_in_json(found.json.data):
             name = self._layout.page(project, "html")
             if load(self._store, name) != found.html:
-                raise OutdatedError(self._store.place(name), "was changed while it was read", remedy="Try again.")
+                raise OutdatedError(self._store.place(name), "was changed while it was being read", remedy="Try again.")
         return found
 
     def _load_both(self, project: str) -> ReadPages:
@@ -449,7 +459,7 @@ class PageReader:
         return ReadPages(self._parse(project, json, html), json, html)
 
     def _is_begun(self, project: str, json: LoadedFile, html: LoadedFile) -> bool:
-        """Return whether an HTML page is a truncated copy of the one that belongs to the JSON page."""
+        """Return whether an HTML page is a truncated copy of the HTML page that belongs to the JSON page."""
         try:
             published = parse_project(self.place(project, "json"), project, json.data, b"")
         except InputError:
@@ -457,7 +467,7 @@ class PageReader:
         return bool(published.entries) and published.render(project).html.startswith(html.data)
 
     def _parse(self, project: str, json: LoadedFile, html: LoadedFile) -> Published:
-        """Return the contents of the JSON page. If it is unreadable, use a complete HTML page."""
+        """Return the contents of the JSON page. If it is unreadable, use the HTML page if that is complete."""
         place = self.place(project, "json")
         try:
             if not json.data:
@@ -489,5 +499,5 @@ class PageReader:
             raise InputError(place, f"{found}, because it is gone from the store", remedy=MEND) from e
 
     def place(self, project: str, form: str) -> str:
-        """Return the URL of a page in the form for messages."""
+        """Return the URL of a page, in the form for messages. ``form`` is the format."""
         return self._store.place(self._layout.page(project, form))

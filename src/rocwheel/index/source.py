@@ -1,4 +1,4 @@
-"""Reads a third-party package index at a URL or in a folder: its projects, and the files of each."""
+"""Reads a third-party package index at a URL or in a folder, including its projects and the files of each project."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def local_pages(folder: Path) -> list[Path]:
 
 
 def read_local_page(page: Path) -> RawPage:
-    """Return the contents of a page. Raise `OSError` and `UnreadablePageError` for an unreadable page."""
+    """Return the contents of a page. Raise `OSError` or `UnreadablePageError` for an unreadable page."""
     data = read_regular(page)
     return read_json_page(data) if page.suffix == ".json" else read_html_page(data)
 
 
 def is_local_index(folder: Path) -> bool:
-    """Return whether a folder has an index page of all projects: one that lists projects, or can't be read.
+    """Return whether a folder has an index page of all projects, which lists projects or can't be read.
 
-    A page that lists distributions doesn't count. It belongs to a project, or to a folder of files.
+    A page that lists distributions doesn't count, because it belongs to a project or to a folder of files.
     """
     pages = local_pages(folder)
     return not any(map(_listed_projects, pages)) and any(map(_may_list_projects, pages))
@@ -78,7 +78,7 @@ def _listed(page: Path) -> tuple[str, ...]:
 
 
 def is_project_folder(folder: Path) -> bool:
-    """Return whether a folder has the page of one project that matches the folder's name and lists distributions."""
+    """Return whether a folder has a page that lists distributions of a single project with the folder's name."""
     name = canonicalize_name(folder.resolve().name)
     return any(name in _listed_projects(page) for page in local_pages(folder))
 
@@ -91,7 +91,7 @@ def _may_list_projects(page: Path) -> bool:
 
 
 def _listed_projects(page: Path) -> set[str]:
-    """Return the projects of the distributions that a page lists."""
+    """Return the projects that the distributions on a page belong to."""
     try:
         files = read_local_page(page).files
     except (OSError, UnreadablePageError):
@@ -105,7 +105,7 @@ LARGEST_TEXT = 16 << 20
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _PAGES = (("index.json", _JSON), ("index.html", "text/html"))
-"""The names of a page if no server chooses one."""
+"""The names of a page's formats, for indexes without a server that chooses the format."""
 _JSON_TYPES = frozenset({_JSON, "application/json"})
 _HTML_TYPES = frozenset({"application/vnd.pypi.simple.v1+html", "text/html"})
 
@@ -116,23 +116,26 @@ class ProjectListing(msgspec.Struct, frozen=True):
     project: str
     files: tuple[ListedFile, ...]
     ignored: tuple[str, ...]
-    """Names of files that are neither wheels nor sdists."""
+    """The names of files that are neither wheels nor sdists."""
     problems: tuple[RocwheelError, ...]
-    """The untrusted entries, with reasons."""
+    """Errors about the entries that are not trusted."""
     variants: dict[str, str] = {}
-    """The URLs of the lists of wheel variants (:pep:`825`, a draft), by name."""
+    """The URLs of the lists of wheel variants (:pep:`825`, a draft), keyed by name."""
 
 
 class IndexSource:
-    """A package index, read on demand. Several threads may use it at once."""
+    """A package index that is read on demand. Several threads may use it at the same time."""
 
     def __init__(self, url: str) -> None:
-        """Set the URL of the page of all projects: ``http(s)://``, ``file://``, ``s3://``. Raises like `parse_url`."""
+        """Set the URL of the page of all projects: ``http(s)://``, ``file://``, or ``s3://``.
+
+        Raises whatever `parse_url` raises.
+        """
         if not is_url(url):
-            raise InputError(url, "is not a URL", expected="http://, https://, file:// or s3://")
+            raise InputError(url, "is not a URL", expected="http://, https://, file://, or s3://")
         parse_url(url)
         self.address = url_below(url, "")
-        """The URL for requests, with the user and password if it has them."""
+        """The URL for requests, with the user and password if the URL has them."""
 
     @property
     def url(self) -> str:
@@ -144,7 +147,7 @@ class IndexSource:
         return trusted_projects(_parse(_read(self.address)))
 
     def require_page(self) -> None:
-        """Raise `MissingFileError` if there is no page of all projects. The page may be huge and is not read.
+        """Raise `MissingFileError` if there is no page of all projects. The page is not read, because it may be huge.
 
         Raises the store's errors if the page is unavailable.
         """
@@ -154,7 +157,10 @@ class IndexSource:
             _read(self.address)
 
     def read_project(self, project: str) -> ProjectListing | None:
-        """Return the contents of a project's page, or `None` if it is absent. Raise `InputError` for other pages."""
+        """Return the contents of a project's page, or `None` if the page is absent.
+
+        Raise `InputError` for other pages.
+        """
         try:
             answer = _read(url_below(self.address, f"{canonicalize_name(project)}/"))
         except MissingFileError:
@@ -163,7 +169,7 @@ class IndexSource:
 
 
 def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file from ``start``, and not many more than the size on its page."""
+    """Yield the bytes of a file from ``start``. If the file is larger than its page says, stop soon after that size."""
     if is_web_url(file.url):
         return stream_web_file(file.url, start)
     store, name = open_file(file.url)
@@ -215,7 +221,7 @@ def _read(url: str) -> WebPage:
         if len(data) > LARGEST_PAGE:
             raise InputError(shown_url(url), f"has more than {LARGEST_PAGE} bytes", expected="a page of an index")
         return WebPage(url, content_type, data)
-    raise MissingFileError(shown_url(url), "has no page of an index", remedy="Correct the URL.")
+    raise MissingFileError(shown_url(url), "does not contain a package index", remedy="Correct the URL.")
 
 
 def _parse(answer: WebPage) -> RawPage:
@@ -231,13 +237,13 @@ def _parse(answer: WebPage) -> RawPage:
 
 
 def files_of_local_index(folder: Path, problems: list[RocwheelError]) -> list[Path]:
-    """Return the distinct local files that the pages of an index list. Empty for a folder that is not an index.
+    """Return the distinct local files that the pages of an index list; empty for a folder that is not an index.
 
-    Untrusted pages and entries are appended to ``problems``.
+    Errors about untrusted pages and entries are appended to ``problems``.
     """
     source = IndexSource(folder.absolute().as_uri())
     projects: tuple[str, ...] = ()
-    with suppress(InputError):  # no page, or another one, such as a page of documentation
+    with suppress(InputError):  # there is no page, or it is a different kind of page, such as documentation
         projects = source.projects()
     return list(dict.fromkeys(path for project in projects for path in _files_of(source, project, problems)))
 
@@ -258,11 +264,11 @@ def _files_of(source: IndexSource, project: str, problems: list[RocwheelError]) 
 
 
 _NAME = "simple"
-"""The folder name of an index, in `rocwheel index` and in most other tools."""
+"""The folder name of an index in `rocwheel index` and most other tools."""
 _PROJECTS = 3
-"""The number of projects to check for files.
+"""The maximum number of projects that are checked for files.
 
-A page with links to folders is not an index, even in a folder of this name.
+A page with links to folders is not necessarily an index, even in a folder with this name.
 """
 
 
@@ -272,9 +278,9 @@ def find_index(url: str) -> str | None:
 
 
 def raise_for_folders(urls: Iterable[str]) -> None:
-    """Raise `InputError` for a URL of the folder above an index, or `ProblemsError` for several.
+    """Raise `InputError` for a URL of the folder above an index, or `ProblemsError` for several URLs.
 
-    Call this if an index lacks a request, because it reads the pages below.
+    Call this function only after an index could not satisfy a request, because it reads the pages below.
     """
     problems = [_folder_error(url, below) for url in urls if _is_index(below := url_below(url, _NAME))]
     raise_all("indexes", problems)
@@ -286,7 +292,7 @@ def _folder_error(url: str, below: str) -> InputError:
 
 
 def _is_index(url: str) -> bool:
-    """Return whether the page at a URL lists projects and one of the first projects has files."""
+    """Return whether the page at a URL lists projects, and at least one of the first projects has files."""
     source = IndexSource(url)
     with suppress(RocwheelError):
         listings = (source.read_project(name) for name in source.projects()[:_PROJECTS])
@@ -301,16 +307,16 @@ def fetch_file(
     known: KnownFile | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> bool:
-    """Download a file into ``folder`` unless the file with the right hash exists. Return whether it was absent.
+    """Download a file into ``folder`` unless a file with the right hash exists. Return whether the file was absent.
 
-    ``known`` is the record of an earlier run. Raises `WorkError` if the existing file has other bytes, because
-    installers may have locked them. Also raises the errors of `receive`.
+    ``known`` is the record of an earlier run. Raises `WorkError` if the existing file has different bytes, because
+    installers may have locked these. Also raises the errors of `receive`.
     """
     path, modified = folder / file.filename, _nanoseconds(file.upload_time)
     if _is_present(path, file, known):
         advance(file.size or 0)
-        # Update the date of an existing file to its upload date, which the page may have changed.
-        with suppress(OSError, OverflowError):  # another user's file keeps its own
+        # Set the date of an existing file to its upload date, because the date on the page may have changed.
+        with suppress(OSError, OverflowError):  # the date of another user's file stays
             if modified is not None and path.stat().st_mtime_ns != modified:
                 os.utime(path, ns=(modified, modified))
         return False
@@ -331,13 +337,13 @@ def _is_present(path: Path, file: ListedFile, known: KnownFile | None) -> bool:
     except OSError as e:
         raise read_error(path, e) from e
     if found != file.sha256:
-        text = f"exists with the SHA-256 {found}, not that of {shown_url(file.url)}"
-        raise WorkError(path, text, expected=file.sha256, remedy="Remove it, or mirror into another folder.")
+        text = f"exists with the SHA-256 {found}, which differs from {shown_url(file.url)}"
+        raise WorkError(path, text, expected=file.sha256, remedy="Remove the file, or mirror into another folder.")
     return True
 
 
 def _nanoseconds(upload_time: str | None) -> int | None:
-    """Return the upload date, which the index lists again, or `None` if it is malformed."""
+    """Return the upload date, which the mirror's index lists again, or `None` if the date is malformed."""
     with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat((upload_time or "").replace("Z", "+00:00"))
         if moment.tzinfo is not None:

@@ -1,8 +1,8 @@
-"""The notes of publishers about an index, in a file next to its pages.
+"""Keeps the notes of publishers about an index, in a file next to its pages.
 
-For each project, the notes contain the page and the tags with which the store lists the page's two forms. They also
-contain the descriptive facts of the files, which no page lists. If the tags differ or the file is missing, a publisher
-reads the pages: only they are the index. A change is repeated until no other change interferes.
+For each project, the notes contain the page, and the tags with which the store lists the page's two formats. The notes
+also contain information about the files that no page lists. If the tags differ or the file is missing, a publisher
+reads the pages, which are authoritative. A change is repeated until no other change interferes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOTHING = LoadedFile(b"", None)
-"""A file that doesn't exist."""
+"""Represents a file that doesn't exist."""
 ATTEMPTS = 100
 _LONGEST = 2.0
-"""The longest pause in seconds after another publisher was faster."""
+"""The longest pause after another publisher was faster, in seconds."""
 
 
 def until_done(attempt: Callable[[], T]) -> T:
-    """Return the result of ``attempt``, which is repeated while another publisher is faster."""
+    """Return the result of ``attempt``, and repeat it while another publisher is faster."""
     for number in range(1, ATTEMPTS + 1):
         try:
             return attempt()
@@ -48,17 +48,16 @@ def until_done(attempt: Callable[[], T]) -> T:
 
 
 class First(msgspec.Struct):
-    """A value for only the first attempt. Later attempts ask the store.
+    """A value for the first attempt only. Later attempts query the store.
 
-    >>> page = First("as it was listed")
-    >>> page.take(lambda: "as it is now"), page.take(lambda: "as it is now")
-    ('as it was listed', 'as it is now')
+    >>> page = First("as it was listed") >>> page.take(lambda: "as it is now"), page.take(lambda: "as it is now") ('as
+    it was listed', 'as it is now')
     """
 
     value: object | None
 
     def take(self, read: Callable[[], T]) -> T:
-        """Return the value, if any, at the first call, and the result of ``read`` at all others."""
+        """Return the value, if there is one, at the first call. Return the result of ``read`` at all other calls."""
         value, self.value = self.value, None
         return read() if value is None else value  # type: ignore[return-value] # the caller provides a value of the same type
 
@@ -72,7 +71,7 @@ def load(store: Store, name: str) -> LoadedFile:
 
 
 def swap(store: Store, name: str, data: bytes, before: LoadedFile) -> LoadedFile:
-    """Replace a file unless it already has these bytes, and return its new state. Raises the errors of `Store.swap`."""
+    """Replace a file unless it already has these bytes, and return the new state. Raises the errors of `Store.swap`."""
     return before if data == before.data else LoadedFile(data, store.swap(name, data, before.e_tag))
 
 
@@ -80,16 +79,16 @@ _FORMAT = 1
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """The pages of a project with the same contents in both forms."""
+    """The pages of a project that have the same contents in both formats."""
 
     tags: tuple[str, str]
     """The tags with which the store lists the JSON page and the HTML page."""
     page: str
     """The JSON page."""
     digest: str
-    """The digest of the project's name and the page, so that damaged notes are not used as a page."""
+    """A digest of the project's name and the page, so that damaged notes are not mistaken for a page."""
     html: str = ""
-    """The digest of the HTML page, which identifies a publisher's output. Older notes have no such digest."""
+    """The digest of the HTML page, which identifies a publisher's output. Older notes don't have this digest."""
 
     @classmethod
     def of(cls, project: str, tags: tuple[str, str], page: str, html: bytes) -> Noted:
@@ -97,24 +96,24 @@ class Noted(msgspec.Struct, frozen=True):
         return cls(tags, page, _digest(project, page), make_digest(html))
 
     def has_left(self, json: bytes) -> bool:
-        """Return whether a JSON page is the noted one."""
+        """Return whether a JSON page equals the noted JSON page."""
         return json == self.page.encode()
 
     def has_left_html(self, html: bytes) -> bool:
-        """Return whether an HTML page is the noted one."""
+        """Return whether an HTML page equals the noted HTML page."""
         return bool(self.html) and make_digest(html) == self.html
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """All notes."""
+    """All notes about an index."""
 
     format: int = _FORMAT
     projects: dict[str, Noted] = {}
     about: dict[str, tuple[str, About]] = {}
-    """Maps each file name to its hash and its descriptive facts."""
+    """The hash of each file and the information about it, keyed by file name."""
 
     def join(self, update: NoteUpdate) -> Notes:
-        """Return the notes, updated for the projects and files in ``update``."""
+        """Return the notes with the projects and files in ``update`` applied."""
         projects = {name: one for name, one in {**self.projects, **update.projects}.items() if name not in update.gone}
         return Notes(_FORMAT, dict(sorted(projects.items())), dict(sorted({**self.about, **update.about}.items())))
 
@@ -125,11 +124,11 @@ class NoteUpdate(msgspec.Struct, frozen=True):
     projects: dict[str, Noted]
     about: dict[str, tuple[str, About]]
     gone: set[str]
-    """Projects that have no pages any more."""
+    """Projects that no longer have pages."""
 
 
 class NotesFile:
-    """The file with the notes of one index."""
+    """The file with the notes about an index."""
 
     def __init__(self, store: Store, index: str) -> None:
         self._store = store
@@ -137,10 +136,10 @@ class NotesFile:
         self._first, self.notes = self._load()
 
     def add(self, update: NoteUpdate, read_again: Callable[[str], Noted | None]) -> Notes:
-        """Add notes, merged with concurrent changes, and return all notes.
+        """Add notes, merge them with concurrent changes, and return all notes.
 
         ``read_again`` returns the current note for a project. It is called if another publisher has also noted the
-        project, because either may have seen the last of its pages.
+        project, because either publisher may have seen the latest pages.
         """
         first = First((self._first, self.notes))
 
@@ -157,7 +156,7 @@ class NotesFile:
             joined = notes.join(msgspec.structs.replace(update, projects=projects))
             if (
                 joined != notes or not before.data
-            ):  # also without projects: the file marks a family's index for the index above it
+            ):  # write it even without projects, because the file marks a family's index for the index above it
                 swap(self._store, self._name, msgspec.json.encode(joined), before)
             return joined
 
@@ -171,7 +170,7 @@ class NotesFile:
         loaded = load(self._store, self._name)
         try:
             notes = decode_json(loaded.data, Notes) if loaded.data else Notes()
-        except msgspec.DecodeError:  # damaged: the pages contain everything needed
+        except msgspec.DecodeError:  # the notes are damaged, but the pages contain everything that is needed
             return loaded, Notes()
         if notes.format != _FORMAT:
             return loaded, Notes()

@@ -1,8 +1,9 @@
-"""An index on a store that other publishers change at the same time: its pages, and the order of their changes.
+"""Changes the pages of an index on a store while other publishers may change them at the same time.
 
-The JSON page of a project is authoritative. A publisher reads it, adds its files, and replaces it unless another
-publisher has done so meanwhile. In that case, it starts over. The HTML page is generated from the JSON page in the same
-way, and is read first: the last publisher to replace it has seen the last JSON page.
+The JSON page of a project is authoritative. A publisher reads this page, adds files, and replaces the page unless
+another publisher has done so in the meantime. In that case, the publisher starts over. The HTML page is generated from
+the JSON page in the same way, and is read first. So the last publisher to replace the HTML page has seen the latest
+JSON page.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class Pages(PageReader):
-    """Reads and changes the pages of one index."""
+    """Reads and changes the pages of an index."""
 
     def __init__(
         self, store: Store, layout: Layout, stored: Mapping[str, StoredFile], noted: Mapping[str, Noted]
@@ -68,14 +69,17 @@ class Pages(PageReader):
         super().__init__(store, layout, stored, noted)
         self._seen: dict[str, ReadPages] = {}
         self.times = UploadTimes(sys.maxsize)
-        """The dates by the store's clock, if known. Dates in its future are wrong."""
+        """The rules for dates according to the store's clock, if known. Dates in that clock's future are wrong."""
         self.noted: dict[str, Noted] = {}
         """The notes about the pages that were read or changed."""
         self.edited: list[str] = []
-        """The locations of pages that differed from any publisher's output and were written again."""
+        """The locations of pages that no publisher wrote in this form, and that were written again."""
 
     def read(self, project: str) -> Published:
-        """Return the contents of a project's page. Raise `InputError` for a foreign or damaged page."""
+        """Return the contents of a project's page.
+
+        Raise `InputError` for a damaged page or a page from another program.
+        """
         found = self.find(project) or self.load(project)
         self._keep(project, found)
         return found.published
@@ -85,18 +89,18 @@ class Pages(PageReader):
         return self.load(project).note(project)
 
     def stand(self, project: str, entries: Sequence[IndexEntry]) -> bool:
-        """Return whether the pages that were read already list these files and are the same in both forms."""
+        """Return whether the pages that were read already list these files and are the same in both formats."""
         seen = self._seen[project]
-        # `add` checks the lists of variants.
+        # `add` checks the lists of variants instead.
         seen_now = seen.published.correct(self.times)
         known = all(entry.filename in seen.published.entries and not entry.label for entry in entries)
         return known and Page(seen.html.data, seen.json.data) == seen_now.render(project)
 
     def add(self, project: str, entries: Sequence[IndexEntry], bases: Mapping[str, str]) -> bool:
-        """Add files to the page of a project, and return whether either form has changed.
+        """Add files to a project's page, and return whether the page has changed in either format.
 
-        ``bases`` maps each file name to the relative path from the page to its folder. The list of variants (a draft)
-        is written first, including the variants listed already.
+        ``bases`` has the relative path from the page to each file's folder, keyed by file name. The list of variants (a
+        draft) is written first, including the variants that are already listed.
         """
         files = make_variants_files({project: entries}, ()).get(project, [])
         listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
@@ -104,7 +108,7 @@ class Pages(PageReader):
         return self.change(project, lambda published: merge(place, published.correct(self.times), listed, bases))
 
     def change(self, project: str, make: Callable[[Published], Published]) -> bool:
-        """Change the contents of a project's page, and return whether either form has changed."""
+        """Change the contents of a project's page, and return whether the page has changed in either format."""
         first = First(self._seen.pop(project, None))
         load = partial(self.load, project)
         before, after = until_done(lambda: self._swap_json(project, make, first.take(load)))
@@ -119,15 +123,15 @@ class Pages(PageReader):
     def mark(self, project: str, yanking: Yanking) -> Published:
         """Change marks of the files that the page lists, and return the new contents.
 
-        A mark in only the HTML page is a manual edit, and counts. A mark that is being removed from both pages is also
-        in only the HTML page for a time, and must not count. Therefore, the removal takes three steps:
+        A mark that is only in the HTML page is a manual edit, and counts. A mark that is being removed from both pages
+        is also only in the HTML page for a time, but must not count. Therefore, the removal has three steps:
 
-        1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page counts.
-        2. The HTML page loses the mark.
-        3. The JSON page omits the value, as for every other file.
+        1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page counts. 2. The HTML page
+        loses the mark. 3. The JSON page omits the value, as for every other file.
 
-        A publisher who read the HTML page before step 2 and the JSON page after step 3 sees that the HTML page has
-        changed, and reads both again. Changes based on older pages are rejected because the JSON page has changed.
+        A publisher who reads the HTML page before step 2 and the JSON page after step 3 notices that the HTML page has
+        changed, and reads both pages again. Changes based on older pages are rejected because the JSON page has
+        changed.
         """
         self.change(project, lambda published: published.mark(yanking))
         if yanking.unyanked:
@@ -148,7 +152,7 @@ class Pages(PageReader):
         return read.html, ReadPages(read.published, read.json, html)
 
     def _has_left_json(self, project: str, read: ReadPages) -> bool:
-        """Return whether a publisher may have written this JSON page: it is the noted or the generated one."""
+        """Return whether a publisher may have written this JSON page, because it is either noted or as generated."""
         json, noted = read.json.data, self._noted.get(project)
         if read.json is NOTHING or (noted and noted.has_left(json)):
             return True
@@ -159,10 +163,10 @@ class Pages(PageReader):
         return bool(listed.entries) and listed.render(project).json == json
 
     def _has_left_html(self, project: str, read: ReadPages, html: LoadedFile) -> bool:
-        """Return whether a publisher may have written this HTML page: it follows from the JSON page in ``read``.
+        """Return whether a publisher may have written this HTML page, because it belongs to the JSON page in ``read``.
 
-        The noted JSON page has the noted HTML page next to it. Next to another JSON page, a killed publisher may have
-        left the HTML page of an older one.
+        If the JSON page is the noted one, the HTML page must be the noted one, too. Next to another JSON page, a killed
+        publisher may have left an older HTML page.
         """
         noted = self._noted.get(project)
         if html is NOTHING or (noted and noted.has_left_html(html.data)):
@@ -185,7 +189,7 @@ class Pages(PageReader):
 
 
 class FrontPage:
-    """The front page of one index."""
+    """The front page of an index."""
 
     def __init__(self, index: StoredIndex, make: NextExtras) -> None:
         self._index = index
@@ -199,7 +203,7 @@ class FrontPage:
 
     def write(self, notes_file: NotesFile, notes: Notes) -> bool:
         """Regenerate the page from the notes, and return whether it has changed."""
-        # The contents of families are read after the page. So the last publisher to write the page has seen the last
+        # The contents of families are read after the page. So the last publisher to write the page has seen the latest
         # contents.
         first = First(None if self._index.families else (self._before, notes))
         if not self._index.families and notes == notes_file.notes:
@@ -211,7 +215,7 @@ class FrontPage:
         def read() -> tuple[LoadedFile, Notes]:
             page = load(
                 self._store, self._name
-            )  # before the notes: the last publisher to replace the page has seen the last notes
+            )  # read before the notes, so that the last publisher to replace the page has seen the latest notes
             self._require_own(page)
             return page, notes_file.read()
 
@@ -225,7 +229,7 @@ class FrontPage:
         return until_done(attempt)
 
     def _page(self, before: LoadedFile, notes: Notes) -> bytes:
-        """Return the page that replaces another one."""
+        """Return the content that replaces an earlier page."""
         content = self._content(self._index.layout, notes, self._index.family)
         content = msgspec.structs.replace(content, families=self._families())
         return self._make(before.data)(content)[FRONT_PAGE]
@@ -260,9 +264,9 @@ class FrontPage:
 
 
 class OneIndex:
-    """The work on one index.
+    """The changes to an index.
 
-    The constructor reads the contents of the pages and changes nothing. It appends their problems to ``problems``.
+    The constructor reads the contents of the pages and changes nothing. It appends problems with them to ``problems``.
     """
 
     def __init__(
@@ -276,7 +280,7 @@ class OneIndex:
         self._index = index
         self._bases = {one.entry.filename: layout.base(layout.file(one.name)) for one in uploads}
         self.projects = group_by_project(one.entry for one in uploads)
-        """The files to list."""
+        """The files to list, grouped by project."""
         self._pages = Pages(store, layout, stored, index.notes_file.notes.projects)
         self._root = RootPage(store, layout, stored, index.notes_file.notes.projects)
         listed = attempt_all(RootPage.read, [self._root], problems)
@@ -287,10 +291,10 @@ class OneIndex:
         self._front = made[0] if made else None
         read = self._read_all(self.projects, problems)
         self.published: dict[str, Published] = dict(zip(self.projects, read, strict=True))
-        """The previous contents of the pages, by project."""
+        """The previous contents of the pages, keyed by project."""
         if self._front:
             others = [name for name in sorted(self.listed - self.projects.keys()) if not self._pages.is_noted(name)]
-            self._read_all(others, [])  # others must repair their damaged pages
+            self._read_all(others, [])  # other publishers must repair their damaged pages
         attempt_all(self._check, self.projects, problems)
 
     @property
@@ -299,7 +303,7 @@ class OneIndex:
         return [*self._pages.edited, *self._root.edited, *(self._front.edited if self._front else ())]
 
     def known(self) -> dict[str, str]:
-        """Return the hashes of the listed files, by their names on the store."""
+        """Return the hashes of the listed files, keyed by their name on the store."""
         found = {}
         for project, published in self.published.items():
             folder = posixpath.join("/", self._index.layout.index, project)
@@ -320,7 +324,8 @@ class OneIndex:
     def write(self, dated: Mapping[str, Sequence[IndexEntry]], times: UploadTimes, progress: Progress) -> set[str]:
         """Write the pages of projects, then the page of all projects, then the front page. Return the changed projects.
 
-        ``dated`` contains the files by project, with dates for the new ones. ``times`` follow the store's clock.
+        ``dated`` has the files of each project, with dates for the new files. ``times`` has the rules for the store's
+        clock.
         """
         self._pages.times = times
         waiting = {project: entries for project, entries in dated.items() if not self._pages.stand(project, entries)}
@@ -340,7 +345,7 @@ class OneIndex:
         return changed
 
     def find(self, projects: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
-        """Return the names of each project's files that its page lists, with the URLs of each file."""
+        """Return the names of the files that each project's page lists, with the URLs of each file."""
         return {
             name: (self._address(project, f"{published.bases[name]}{name}"),)
             for project in projects.keys() & self.listed
@@ -355,7 +360,7 @@ class OneIndex:
         return make_address(posixpath.join(page, link))
 
     def mark(self, yanking: Yanking) -> IndexReport:
-        """Change the marks of the files that pages list, and return the new contents of their projects' pages."""
+        """Change the marks of the files that pages list, and return the new contents of these projects' pages."""
         names = (*yanking.yanked, *yanking.unyanked)
         projects = sorted({parse_file_name(name).project for name in names})
         marked = {project: self._pages.mark(project, yanking) for project in projects}
@@ -366,14 +371,14 @@ class OneIndex:
         return IndexReport(output, listed, (), (), yanked, edited=tuple(self.edited))
 
     def show(self) -> None:
-        """Update the front page with the family indexes below."""
+        """Update the front page with the contents of the family indexes below."""
         if self._index.families:
             self._finish({})
 
     def _finish(self, entries: Mapping[str, Sequence[IndexEntry]]) -> None:
         """Write the notes, and then update the front page."""
         index, notes_file = self._index, self._index.notes_file
-        # Noted projects had pages. If the store no longer lists any, they were removed.
+        # Noted projects had pages. If the store no longer lists the pages, someone removed them.
         gone = {name for name in notes_file.notes.projects if index.layout.page(name, "json") not in index.stored}
         about = {one.filename: (one.sha256, one.about) for some in entries.values() for one in some}
         update = NoteUpdate(self._pages.noted, about, gone - entries.keys())
@@ -385,7 +390,7 @@ class OneIndex:
         def read(project: str) -> Published:
             try:
                 return self._pages.read(project)
-            except StoreError:  # any other page would fail in the same way
+            except StoreError:  # all other pages would fail in the same way
                 raise
             except (InputError, ProblemsError) as e:
                 problems.extend(each_problem([e]))

@@ -1,12 +1,12 @@
 """Reads the pages of third-party package indexes, and decides which entries to trust.
 
 * The name of a file must be the name of a distribution of the requested project. Therefore, it can't leave a folder.
-* A file is identified by its hash, so it may come from another host than the page, as on the Python Package Index.
+* A file is identified by its hash, so it may come from a different host than the page, as on the Python Package Index.
   A file without a hash is rejected.
 * URLs must be web URLs without a user or password. From a page over https, no URL or redirect leads back to http. A
-  page on this machine (``file://``) or in a bucket (``s3://``) may lead to any file there.
-* Reasons of yanked files are one line of text: control characters become blanks.
-* Sizes are upper limits: no more bytes are read than a page lists, or than a limit if it lists no size.
+  page on this machine (``file://``) or in a bucket (``s3://``) may lead to any file in the same place.
+* Reasons for yanking are one line of text: control characters become blanks.
+* Sizes are upper limits: no more bytes are read than a page lists, or than a fixed limit if the page lists no size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class UnreadablePageError(ValueError):
-    """A page that is not a page of a package index, with the reason."""
+    """A page is not the page of a package index. The text has the reason."""
 
 
 _MAJOR = "1"
@@ -70,20 +70,20 @@ _PLAIN_NAME = re.compile(r"[\w.!+-]+", re.ASCII)
 
 
 class ListedFile(msgspec.Struct, frozen=True):
-    """A trusted file in an index."""
+    """A file in an index that passed the checks."""
 
     filename: str
     project: str
-    """The normalized name of its project."""
+    """The normalized name of the file's project."""
     version: str
     """The normalized version."""
     url: str
     sha256: str
     size: int | None
     metadata_sha256: str | None
-    """The hash of the core metadata next to it, or `None` without such metadata or without a hash."""
+    """The hash of the core metadata next to the file, or `None` if there is no such metadata or no hash."""
     yanked: str | None
-    """The reason in one line, which may be empty, or `None` for a file that is not yanked."""
+    """The reason for yanking as a single line, which may be empty, or `None` for a file that is not yanked."""
     upload_time: str | None
     requires_python: str | None = None
     label: str = ""
@@ -91,7 +91,7 @@ class ListedFile(msgspec.Struct, frozen=True):
 
 
 def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> ListedFile | None:
-    """Return a file that a page of ``project`` lists, or `None` for a name that is not a wheel or a ``.tar.gz`` sdist.
+    """Return a file on a page of ``project``, or `None` if its name is not the name of a wheel or a ``.tar.gz`` sdist.
 
     Raises `InputError` with the page and the file name for an untrusted entry.
     """
@@ -103,11 +103,13 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
         return None
     owner, version, label = identity
     if owner != project:
-        raise InputError(place, f"lists {quoted(name)}, a file of {owner}", expected=f"files of {project}")
+        raise InputError(
+            place, f"lists {quoted(name)}, which belongs to {owner}", expected=f"only files that belong to {project}"
+        )
     check_step(page_url, url)
     digest = raw.hashes.get("sha256", "").lower()
     if not is_sha256(digest):
-        found = f"has {'a malformed' if digest else 'no'} SHA-256 of {name}"
+        found = f"has {'a malformed' if digest else 'no'} SHA-256 for {name}"
         raise InputError(place, found, remedy="Without a hash, the file can't be verified.")
     if raw.size is not None and not 0 <= raw.size <= LARGEST_FILE:
         raise InputError(place, f"lists {raw.size} bytes as the size of {name}", expected="a valid size")
@@ -127,12 +129,12 @@ def check_file(raw: RawFile, project: str, page_url: str, base: str = "") -> Lis
 
 
 def _plain_reason(reason: str | None) -> str | None:
-    """Return the reason of a yanked file in one line. :pep:`592` allows any text, and users can't correct it."""
+    """Return the reason for yanking a file as a single line. :pep:`592` allows any text, and users can't correct it."""
     return None if reason is None else "".join(" " if category(letter) == "Cc" else letter for letter in reason)
 
 
 def _checked_identity(name: str, url: str, place: str) -> tuple[str, Version, str] | None:
-    """Return the `_identity` of a file at ``url``. Raise `InputError` for a name that no file may have."""
+    """Return the `_identity` of a file at ``url``. Raise `InputError` for a name that is not allowed."""
     if not name.endswith(DISTRIBUTION_SUFFIXES):
         return None
     if not _PLAIN_NAME.fullmatch(name) or name != file_name_at(url):
@@ -152,7 +154,7 @@ def _metadata_digest(raw: RawFile) -> str | None:
 def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[str, str] | None:
     """Return the name and URL of a list of wheel variants (:pep:`825`, a draft), or `None` for other files.
 
-    The list has no hash, because only the selection of files depends on it. Raises `InputError` like `check_file`.
+    The list has no hash, because it only affects which files are selected. Raises `InputError` as `check_file` does.
     """
     name = raw.filename or file_name_at(raw.url)
     if not is_index_file_name(name):
@@ -163,17 +165,17 @@ def check_variants_list(raw: RawFile, page_url: str, base: str = "") -> tuple[st
 
 
 def trusted_projects(page: RawPage) -> tuple[str, ...]:
-    """Return the normalized names in the page of all projects, each once. Untrusted names are left out."""
+    """Return the normalized names on the page of all projects, without duplicates. Untrusted names are left out."""
     names = (_project_name(text) for text in page.projects)
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def join_url(base: str, address: str) -> str:
-    """Resolve a URL that may be relative, as browsers do. Raise `ValueError` for an invalid URL."""
+    """Resolve a URL, which may be relative, in the same way as browsers. Raise `ValueError` for an invalid URL."""
     scheme, mark, rest = base.partition("://")
     if scheme != "s3":
         return urljoin(base, address)
-    joined = urljoin(f"http{mark}{rest}", address)  # a scheme with relative URLs
+    joined = urljoin(f"http{mark}{rest}", address)  # a scheme that supports relative URLs
     start = urlsplit(f"http{mark}{rest}").netloc
     own = urlsplit(joined)
     return joined.replace("http", "s3", 1) if own.scheme == "http" and own.netloc == start else joined
@@ -182,7 +184,7 @@ def join_url(base: str, address: str) -> str:
 def _address(raw: RawFile, page_url: str, base: str) -> str:
     try:
         url = keep_user(join_url(join_url(page_url, base), raw.url), page_url)
-        if "\0" not in unquote(url):  # no path contains it
+        if "\0" not in unquote(url):  # paths can't contain it
             return url
     except ValueError:  # its text may contain a password
         pass
@@ -190,7 +192,7 @@ def _address(raw: RawFile, page_url: str, base: str) -> str:
 
 
 def project_of(name: str) -> str:
-    """Return the normalized project of a wheel or sdist, given its name, or an empty string for other names."""
+    """Return the normalized project that a wheel or sdist belongs to, or an empty string for other file names."""
     identity = _identity(name) if name.endswith(DISTRIBUTION_SUFFIXES) else None
     return identity[0] if identity else ""
 
@@ -202,7 +204,7 @@ def _identity(name: str) -> tuple[str, Version, str] | None:
             plain, label = split_label(name)
             return (*parse_wheel_filename(plain)[:2], label)
         return (*parse_sdist_filename(name), "")
-    except ValueError:  # also raised for 4,300 digits, which Python doesn't convert
+    except ValueError:  # Python also raises this error for numbers with more than 4,300 digits
         return None
 
 

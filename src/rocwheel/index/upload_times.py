@@ -1,8 +1,8 @@
-"""The upload dates of files in an index: how to read, write, and choose them.
+"""Reads, writes, and chooses the upload dates of files in an index.
 
-A file has the date given for new files, or else the date of its last modification. It keeps that date while its bytes
-stay the same. Dates in the future come from a wrong clock and become the present: installers with a date limit would
-otherwise ignore such files for years.
+The date of a file is the date that is specified for new files, or the date of the file's last modification. It stays
+the same while the file's bytes stay the same. Dates in the future come from a wrong clock and are replaced with the
+present. Otherwise, installers with a date limit would ignore such files for years.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _YEAR_10000 = 253402300800 * 1_000_000
 DAY = 86_400 * 1_000_000
 """One day in microseconds."""
 _FIRST_RELEASE = 1_735_689_600 * 1_000_000
-"""2025, before the first release of rocwheel. An earlier clock is wrong, for example after a dead battery."""
+"""A date in 2025, before the first release of rocwheel. An earlier clock is wrong, for example after a dead battery."""
 
 
 def render_time(microseconds: int) -> str:
@@ -34,7 +34,7 @@ def render_time(microseconds: int) -> str:
 
 
 def parse_time(text: str) -> int:
-    """Return the microseconds since 1970 of a date with an optional time (ISO 8601). The default time zone is UTC.
+    """Return the microseconds since 1970 for a date with an optional time (ISO 8601). The default time zone is UTC.
 
     Raises `InputError` for other text.
     """
@@ -44,15 +44,15 @@ def parse_time(text: str) -> int:
         microseconds = to_microseconds(aware)
     except (ValueError, OverflowError) as e:
         raise _no_time(text) from e
-    if not 0 <= microseconds < _YEAR_10000:  # a time zone can lead to such a value, which no page can contain
+    if not 0 <= microseconds < _YEAR_10000:  # the time zone can lead to a value that no page can contain
         raise _no_time(text)
     return microseconds
 
 
 def parse_upload_time(text: str, now: int) -> int:
-    """Return the result of `parse_time`. Raise `InputError` for a date more than a day ahead of the clock.
+    """Return the result of `parse_time`. Raise `InputError` for a date that is more than a day ahead of the clock.
 
-    One day is allowed for other time zones and slow clocks. An unset clock allows any date.
+    One day is allowed because of other time zones and slow clocks. If the clock is not set, any date is allowed.
     """
     moment = parse_time(text)
     if now >= _FIRST_RELEASE and moment > now + DAY:
@@ -62,7 +62,7 @@ def parse_upload_time(text: str, now: int) -> int:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Return the microseconds since 1970 of a time with a time zone, as an integer: a float lacks the precision."""
+    """Return the microseconds since 1970 for a time with a time zone. A float would not be precise enough."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -72,23 +72,23 @@ def _no_time(text: str) -> InputError:
 
 
 def read_clock(now: int, given: int | None) -> UploadTimes:
-    """Return the dating rules for a clock, in microseconds since 1970, with the date ``given`` for new files, if any.
+    """Return the rules for dates based on the clock ``now``, in microseconds since 1970.
 
-    A clock before the first release of rocwheel can't tell which dates are in the future, because all dates of an index
-    would seem to be. Raises `InputError` for such a clock without a given date.
+    ``given`` is the date of new files, if the user specified one. If the clock is before the first release of rocwheel,
+    all dates of an index would seem to be in the future. Raises `InputError` for such a clock unless a date is given.
     """
     if now >= _FIRST_RELEASE:
         return UploadTimes(now, given)
     if given is None:
         place, found = "the clock of this machine", f"says {render_time(now)[:10]}"
         expected = f"a date after {render_time(_FIRST_RELEASE)[:10]}"
-        remedy = "Set the clock, or give the upload date of new files to rocwheel index: --upload-time."
+        remedy = "Set the clock, or specify the upload date of new files with --upload-time of rocwheel index."
         raise InputError(place, found, expected=expected, remedy=remedy)
     return UploadTimes(_YEAR_10000, given)
 
 
 def choose_upload_time(given: str | None, environment: Mapping[str, str], now: int) -> int | None:
-    """Return the date of all new files: the given date, or else SOURCE_DATE_EPOCH, or else `None`.
+    """Return the date of all new files: the given date, or SOURCE_DATE_EPOCH, or `None` if neither is set.
 
     Raises `InputError` for an invalid date, and for a SOURCE_DATE_EPOCH that is not a number of seconds.
     """
@@ -106,11 +106,14 @@ class UploadTimes(msgspec.Struct, frozen=True):
     """The date of all new files."""
 
     def is_future(self, time: int) -> bool:
-        """Return whether a date can come neither from a correct clock nor from the user."""
+        """Return whether a date is in the future, so that it can't come from a correct clock or from the user."""
         return time > self.now and time != self.given
 
     def choose(self, earlier: int | None, changed: int) -> int:
-        """Return the date of a file with an ``earlier`` listed date, if any, and a last modification at ``changed``."""
+        """Return the date of a file that was last modified at ``changed``.
+
+        ``earlier`` is its date in the index, if listed.
+        """
         if earlier is not None and not self.is_future(earlier):
             return earlier
         return self.given if self.given is not None else min(max(changed, 0), self.now)

@@ -1,4 +1,4 @@
-"""Files to publish: their locations on a store, and which of them exist already."""
+"""Finds files to publish, their locations on a store, and which of them already exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def require_same(store: Store, stored: StoredFile, size: int | None, sha256: str) -> None:
-    """Raise `TakenError` unless a file on the store has this hash and size, if the size is known.
+    """Raise `TakenError` unless a file on the store has this hash and, if known, this size.
 
     If the store has a hash for the file, that hash is trusted. Otherwise, the file is read.
     """
@@ -53,9 +53,11 @@ def put_same(
     stamp: FileStamp | None = None,
     advance: Callable[[int], object] = SILENT.advance,
 ) -> None:
-    """Store a file unless it exists already. Raises the errors of `require_same`. ``advance`` is as for `Store.put`.
+    """Store a file unless it already exists. Raises the errors of `require_same`.
 
-    ``stamp`` belongs to the file with this hash. A file with another stamp is not stored under the hash.
+    ``advance`` is the same as in `Store.put`.
+
+    ``stamp`` belongs to the file with this hash. A file with another stamp is not stored with that hash.
     """
     try:
         store.put(name, source, sha256=sha256, stamp=stamp, advance=advance)
@@ -71,18 +73,21 @@ def _hash(store: Store, name: str) -> str:
 
 
 def _other(store: Store, name: str, difference: str) -> TakenError:
-    found = f"exists with other bytes ({difference})"
-    remedy = "A file is never replaced. Use another version or build number for the new file."
+    found = f"exists with different bytes ({difference})"
+    remedy = "A file is never replaced. Use a different version or build number for the new file."
     return TakenError(store.place(name), found, remedy=remedy)
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Folders of a store, relative to its URL. They match those of `rocwheel index packages/dist` in ``packages``."""
+    """The folders on a store, relative to its URL.
+
+    They are the same as for `rocwheel index packages/dist` in ``packages``.
+    """
 
     index: str = "simple"
-    """The index. Empty for the store itself."""
+    """The folder of the index. Empty for the store itself."""
     files: str = "dist"
-    """The distributions, with their core metadata next to them. Each family has a subfolder with its name."""
+    """The folder of the distributions and their core metadata. Each family has a subfolder with its name."""
 
     def __post_init__(self) -> None:
         for option, folder in (("--output", self.index), ("--files", self.files)):
@@ -91,7 +96,10 @@ class Layout(msgspec.Struct, frozen=True):
                 raise InputError(option, f"is {folder!r}", expected=expected)
 
     def of_family(self, family: str) -> Layout:
-        """Return the layout of a family's index, which is below the main index, or this layout without a family."""
+        """Return the layout of a family's index, which is below the main index.
+
+        If ``family`` is empty, return this layout.
+        """
         return Layout(posixpath.join(self.index, family).rstrip("/"), self.files)
 
     def file(self, name: str) -> str:
@@ -99,7 +107,7 @@ class Layout(msgspec.Struct, frozen=True):
         return posixpath.join(self.files, name)
 
     def page(self, project: str, form: str) -> str:
-        """Return the name of a page. An empty project stands for the page of all projects."""
+        """Return the name of a page on the store. An empty project stands for the page of all projects."""
         return posixpath.join(self.index, project, f"index.{form}")
 
     def beside(self, project: str, name: str) -> str:
@@ -107,22 +115,22 @@ class Layout(msgspec.Struct, frozen=True):
         return posixpath.join(self.index, project, name)
 
     def base(self, stored: str) -> str:
-        """Return the relative path from a project's page to the folder of a distribution with this store name."""
+        """Return the relative path from a project's page to the folder of the distribution ``stored``."""
         return f"{posixpath.relpath(posixpath.dirname(f'/{stored}'), f'/{self.index}/project')}/"
 
 
 class StoredIndex(msgspec.Struct, frozen=True):
-    """An index on a store, and the facts about it before any page is read."""
+    """An index on a store, and what is known about it before any page is read."""
 
     store: Store
     layout: Layout
     stored: Mapping[str, StoredFile]
-    """The files of the index on the store, listed after the notes were read."""
+    """The files of the index on the store, which were listed after the notes were read."""
     notes_file: NotesFile
     family: str = ""
     """The family of the index. Empty for the main index."""
     families: frozenset[str] = frozenset()
-    """The families with current or future indexes below it."""
+    """The families that have, or will have, indexes below this index."""
 
 
 def find_family_indexes(layout: Layout, stored: Collection[str]) -> frozenset[str]:
@@ -147,26 +155,26 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 class Local(msgspec.Struct, frozen=True):
-    """All distributions of a folder."""
+    """All distributions in a folder."""
 
     groups: dict[str, tuple[Upload, ...]]
-    """The contents of each index, by the name of its family. The main index has an empty name and comes first."""
+    """The distributions in each index, keyed by family. The main index has an empty name and comes first."""
     ignored: tuple[str, ...]
-    """Names that are neither wheels nor sdists nor family folders."""
+    """The names of entries that are not wheels, sdists, or family folders."""
 
     @property
     def uploads(self) -> dict[str, Upload]:
-        """The files for the store, by name on the store."""
+        """The files to upload, keyed by their name on the store."""
         return {upload.name: upload for group in self.groups.values() for upload in group}
 
 
 def read_local(dist_dir: Path, cache: Path | None, progress: Progress) -> Local:
-    """Return the distributions in a folder and in its family folders, which `write_indexes` defines.
+    """Return the distributions in a folder and in its family folders, as `write_indexes` defines them.
 
     ``cache`` is the folder with the records of earlier runs. Files that are certainly unchanged are not read again.
-    Raises all problems of the files, and `InputError` for a folder without any.
+    Raises all problems with the files, and `InputError` for a folder without distributions.
     """
-    # The files in the folder itself, under an empty name, and in its family folders.
+    # The files in the folder itself have an empty key, and the files in its family folders have the family's name.
     families = find_families(dist_dir, dist_dir.parent)
     require_addresses(str(dist_dir), {dist_dir / name: name for name in families})
     listings = {"": list_folder(dist_dir, dist_dir, may_be_empty=bool(families))}
@@ -214,14 +222,14 @@ def _write_cache(cache: Path, files: dict[str, KnownFile]) -> None:
 Item = TypeVar("Item")
 
 AT_ONCE = 16
-"""The maximum number of concurrent small requests. Each mostly waits for its answer."""
+"""The maximum number of small requests at the same time. Each of them mostly waits for an answer."""
 _LARGE_AT_ONCE = 6
-"""The maximum number of concurrent large files. Each may take 32 MiB of memory."""
+"""The maximum number of large files at the same time. Each file may need 32 MiB of memory."""
 _LARGE = 4 << 20
 
 
 def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
-    """Return the files in a folder of a store by name. Empty if the folder doesn't exist yet."""
+    """Return the files in a folder of a store, keyed by name. Empty if the folder doesn't exist yet."""
     try:
         return {file.name: file for file in store.list(folder)}
     except MissingStoreError:
@@ -231,9 +239,10 @@ def list_stored(store: Store, folder: str) -> dict[str, StoredFile]:
 
 
 def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
-    """Return the names of unfinished uploads from other runs, except those of ``uploads``.
+    """Return the names of unfinished uploads from other runs, except uploads of the files in ``uploads``.
 
-    They are active, or their runs were killed. Uploading the files removes their own unfinished uploads.
+    Their runs are active or were killed. When the files in ``uploads`` are uploaded, their unfinished uploads are
+    removed.
     """
     own = {upload.entry.sha256 for upload in uploads}
     found = (name.removeprefix(f"{UPLOADS}/").partition(".")[0] for name in list_stored(store, UPLOADS))
@@ -243,15 +252,15 @@ def find_leftovers(store: Store, uploads: Iterable[Upload]) -> tuple[str, ...]:
 def find_missing(
     store: Store, layout: Layout, uploads: Iterable[Upload], stored: Mapping[str, StoredFile], known: Mapping[str, str]
 ) -> list[Upload]:
-    """Return the uploads that are absent from the store, or whose core metadata is.
+    """Return the uploads whose file or core metadata is absent from the store.
 
-    ``stored`` contains the existing files by name. ``known`` contains the hashes that pages list, by name on the store;
-    these files need no request. Raises `TakenError` or `ProblemsError` for existing files or core metadata with other
-    bytes.
+    ``stored`` has the existing files, keyed by name. ``known`` has the hashes that pages list, keyed by the name on the
+    store. These files need no request. Raises `TakenError` or `ProblemsError` if existing files or core metadata have
+    different bytes.
     """
     missing, doubtful = [], []
     for upload in uploads:
-        # A distribution's files on the store: the distribution, and the core metadata that its page lists.
+        # A distribution has two files on the store: the distribution, and the core metadata that its page lists.
         name, entry = layout.file(upload.name), upload.entry
         metadata = [_Promise(f"{name}{METADATA_SUFFIX}", None, entry.metadata_sha256)] if entry.metadata_sha256 else []
         promised = [_Promise(name, entry.size, entry.sha256), *metadata]
@@ -276,7 +285,7 @@ class _Promise(msgspec.Struct, frozen=True):
 
     name: str
     size: int | None
-    """Unknown for core metadata, because a page lists only its hash."""
+    """The size, which is unknown for core metadata because a page lists only its hash."""
     sha256: str
 
 
@@ -289,14 +298,14 @@ def _find_taken(check: Callable[[Item], None], item: Item) -> RocwheelError | No
 
 
 def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress: Progress) -> None:
-    """Store distributions, each before its metadata. Raises the first error."""
+    """Upload distributions, each one before its metadata. Raises the first error."""
     if not uploads:
         return
     progress.begin("uploading", sum(upload.entry.size for upload in uploads))
     advance = serialized(progress.advance)
 
     def upload(one: Upload) -> None:
-        # `ChangedFileError` is raised before anything is stored, if the file is not the one that was read.
+        # If the file has changed since it was read, `ChangedFileError` is raised before anything is stored.
         name = layout.file(one.name)
         entry, path = one.entry, one.path
         metadata = _read_same_metadata(one) if entry.metadata_sha256 else b""
@@ -304,7 +313,7 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
 
         def advance_within(amount: int) -> None:
             nonlocal sent
-            amount = min(amount, entry.size - sent)  # what is sent again after a fault was counted before
+            amount = min(amount, entry.size - sent)  # bytes that are sent again after a failure were already counted
             sent += amount
             advance(amount)
 
@@ -324,10 +333,10 @@ def upload_all(store: Store, layout: Layout, uploads: Sequence[Upload], progress
 def _read_same_metadata(upload: Upload) -> bytes:
     path = upload.path
     try:
-        upload.stamp.require(path.stat(), str(path))  # apparent damage would be the change
+        upload.stamp.require(path.stat(), str(path))  # any damage would be a consequence of the change
     except OSError as e:
         raise read_error(path, e) from e
     metadata = read_metadata(path)
     if hashlib.sha256(metadata).hexdigest() != upload.entry.metadata_sha256:
-        raise ChangedFileError(str(path), "has other metadata than when it was read")
+        raise ChangedFileError(str(path), "has different metadata than when it was read")
     return metadata

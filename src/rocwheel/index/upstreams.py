@@ -1,4 +1,4 @@
-"""The indexes that an index of links unites, and the files that it takes from each of them.
+"""Reads the list of indexes that an index of links combines, and chooses the files from each of them.
 
 A TOML file lists the indexes in order of precedence. A project belongs to the first index whose patterns match its
 name, even if that index doesn't have the project. Otherwise, anyone who can write to a later index could add a newer
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _IN_PATH = "/%:@!$&'()*+,;=~"
-"""The characters of a URL's path that stay, including those of quotes."""
+"""The characters in a URL's path that are not quoted, including characters that quote others."""
 _REMEDY = "See docs/mirror.md for the keys."
 _KEYS = {"--version": "version", "--platform": "platform-tags", "--python-version": "python-versions"}
-"""The keys by the option of the same meaning, as errors name it."""
+"""The keys, keyed by the option with the same meaning, because errors mention the option."""
 
 
 class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One ``[[index]]`` table. The keys have the names of the options of ``rocwheel index mirror``."""
+    """An ``[[index]]`` table. The keys have the names of the options of ``rocwheel index mirror``."""
 
     url: str
     projects: tuple[str, ...]
-    """Names and patterns of the projects that belong to the index."""
+    """The names and patterns of the projects that belong to the index."""
     streams: tuple[str, ...] = ()
     """The streams that list the files of the index. Empty for all streams."""
     targets: tuple[str, ...] = ()
@@ -62,12 +62,12 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The normalized names and patterns."""
+        """The normalized names and patterns of projects."""
         return tuple(map(normalized_pattern, self.projects))
 
     @property
     def choice(self) -> Choice:
-        """The projects and files, as for a mirror."""
+        """The projects and files to choose, as for a mirror."""
         machines = Machines(self.platform_tags, self.python_versions)
         return Choice(projects=self.projects, version=self.version, devel=True, machines=machines)
 
@@ -77,11 +77,17 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         return tuple(parse_target_set(self.targets, source="targets").ids) if self.targets else None
 
     def is_in(self, stream: str) -> bool:
-        """Return whether a stream lists the files of the index. The united index, without a name, lists all files."""
+        """Return whether a stream lists the files of the index.
+
+        The united index has an empty name and lists all files.
+        """
         return not (stream and self.streams) or stream in self.streams
 
     def matches(self, project: str) -> bool:
-        """Return whether a project, by normalized name, belongs to the index unless it belongs to an earlier one."""
+        """Return whether the patterns of the index match a project's normalized name.
+
+        An earlier index may still own the project.
+        """
         return any(fnmatchcase(project, pattern) for pattern in self.patterns)
 
 
@@ -91,7 +97,7 @@ class Upstreams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     index: tuple[Upstream, ...]
     """The indexes in order of precedence."""
     pool: tuple[str, ...] = ()
-    """Names and patterns of projects whose versions come from all indexes that match."""
+    """The names and patterns of projects whose versions come from all indexes that match."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -99,17 +105,17 @@ class Upstreams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(dict.fromkeys(stream for one in self.index for stream in one.streams))
 
     def is_pooled(self, project: str) -> bool:
-        """Return whether the versions of a project, by normalized name, come from several indexes."""
+        """Return whether the versions of a project come from several indexes. ``project`` is its normalized name."""
         return any(fnmatchcase(project, normalized_pattern(pattern)) for pattern in self.pool)
 
     def owner(self, project: str, stream: str) -> int | None:
-        """Return the position of the index that a project belongs to in a stream, or `None` without an index."""
+        """Return the position of the index that a project belongs to in a stream, or `None` if no index owns it."""
         matching = (n for n, one in enumerate(self.index) if one.is_in(stream) and one.matches(project))
         return next(matching, None)
 
 
 def read_upstreams(path: Path) -> Upstreams:
-    """Return the contents of a TOML file. Raise `InputError` for invalid contents, or `ProblemsError` for several."""
+    """Read a TOML file. Raise `InputError` for invalid contents, or `ProblemsError` for several problems."""
     try:
         found = decode_toml(read_regular(path), Upstreams)
     except OSError as e:
@@ -122,18 +128,18 @@ def read_upstreams(path: Path) -> Upstreams:
 
 def _problems(path: Path, found: Upstreams) -> Iterator[RocwheelError]:
     if not found.index:
-        yield InputError(path, "lists no indexes", expected="an [[index]] table for each index", remedy=_REMEDY)
+        yield InputError(path, "doesn't list any indexes", expected="an [[index]] table for each index", remedy=_REMEDY)
     for number, one in enumerate(found.index, start=1):
         where = f"index {number}"
         yield from _value_problems(path, where, one)
         for stream in one.streams:
             if not _STREAM.fullmatch(stream) or not is_file_name(stream) or taken_by(stream, ()):
-                expected = "the name of a folder, such as nightly"
+                expected = "a valid folder name, such as nightly"
                 yield InputError(path, f"{where} has the stream {quoted(stream)}", expected=expected)
         for name in one.patterns:
             owner = _other_owner(found, number - 1, name)
             if owner is not None:
-                text = f"{where} names {name}, which belongs to index {owner + 1}"
+                text = f"{where} lists {name}, which belongs to index {owner + 1}"
                 yield InputError(path, text, remedy="Remove the name, change the order, or add the name to pool.")
 
 
@@ -161,7 +167,7 @@ def _check(one: Upstream) -> None:
 
 
 def _other_owner(found: Upstreams, position: int, name: str) -> int | None:
-    """Return the earlier index that a named project belongs to in every stream of this index, if any."""
+    """Return the earlier index that a listed project belongs to in every stream of this index, or `None`."""
     if is_pattern(name) or found.is_pooled(name):
         return None
     streams = found.index[position].streams or ("", *found.streams)
@@ -192,7 +198,8 @@ def choose_links(upstreams: Upstreams) -> dict[str, dict[str, list[ListedFile]]]
     """Read the indexes, and return the files of each project in each stream, in the order of the indexes.
 
     The united index has an empty name and comes first. Raises all problems together: indexes that don't respond,
-    untrusted files, and different files with one name in a pooled project. Raises `InputError` if a GPU has no package.
+    untrusted files, and different files with the same name in a pooled project. Raises `InputError` if a GPU has no
+    package.
     """
     problems: list[RocwheelError] = []
     sources = attempt_all(_CachedSource, [one.url for one in upstreams.index], problems)
@@ -210,7 +217,7 @@ def choose_links(upstreams: Upstreams) -> dict[str, dict[str, list[ListedFile]]]
 
 
 def _plan(upstreams: Upstreams, sources: Sequence[IndexSource], stream: str, position: int) -> tuple[ListedFile, ...]:
-    """Return the files of one index in a stream, without those of projects that belong to other indexes."""
+    """Return the files of an index in a stream, without files of projects that belong to other indexes."""
     one = upstreams.index[position]
     if not one.is_in(stream):
         return ()
@@ -250,7 +257,7 @@ def _by_project(files: Iterable[ListedFile], problems: list[RocwheelError]) -> d
 
 
 def _quoted(file: ListedFile) -> ListedFile:
-    """Return a file with a URL of ASCII characters. Raise `InputError` if the URL can't be in a page for everyone."""
+    """Return a file whose URL has only ASCII characters. Raise `InputError` if the URL must not be on a public page."""
     parts = urlsplit(file.url)
     if parts.query:
         found = "has a query in its URL, which may contain a password"

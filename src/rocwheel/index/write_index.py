@@ -1,8 +1,8 @@
-"""Writes a simple index as a tree of static files, for ``file://`` and for any web server.
+"""Writes a simple index as a tree of static files, for ``file://`` URLs and any web server.
 
-The run first plans the index, and finds the parts that exist already. Unchanged pages are neither regenerated nor read.
-Changes show in the stamps of the distributions, of their written files, of the pages, and of the project's folder,
-which changes with every added or removed file.
+A run first plans the index, and finds the parts that already exist. Unchanged pages are neither regenerated nor read.
+Stamps show changes: the stamps of the distributions, of their files in the index, of the pages, and of the project's
+folder, which changes with every added or removed file.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def locked_index(output: Path) -> Iterator[None]:
-    """Lock an index during the block, waiting for another run. Raises `WorkError` like `locked_folder`.
+    """Lock an index during the block, and wait for another run if necessary.
+
+    Raises `WorkError` as `locked_folder` does.
 
     The index of a family shares the lock of the index above it, because a run for that index writes both. Other code
     checks whether the folder's path is free.
@@ -103,7 +105,7 @@ def locked_index(output: Path) -> Iterator[None]:
 
 
 WriteFamilies = Callable[[Collection[str]], Mapping[str, IndexContent]]
-"""Writes the family indexes below an index with these projects, and returns their contents by name."""
+"""A function that writes the family indexes below an index with these projects, and returns their contents by name."""
 
 
 def _no_families(_: Collection[str]) -> Mapping[str, IndexContent]:
@@ -111,45 +113,44 @@ def _no_families(_: Collection[str]) -> Mapping[str, IndexContent]:
 
 
 class IndexOptions(msgspec.Struct, frozen=True):
-    """The options of an index, other than its folders."""
+    """The options of an index, except its folders."""
 
     placement: FilePlacement = FilePlacement.RELATIVE
     """Whether the pages link to the original files, or to copies or hard links in the index."""
     yanking: Yanking = KEEP_YANKED
     """The files to yank or unyank."""
     progress: Progress = SILENT
-    """Receives the progress of reading the distributions."""
+    """The progress of reading the distributions."""
     upload_time: int | None = None
-    """The date of all new files, in microseconds since 1970, or `None` for each file's last modification."""
+    """The date of all new files, in microseconds since 1970, or `None` for the last modification of each file."""
     extras: Extras = no_extras
-    """Generates additional files from the contents of the index."""
+    """A function that generates additional files from the contents of the index."""
     family: str = ""
     """The family of an index below the main index. Empty for the main index."""
     memory: dict[Path, Found] = msgspec.field(default_factory=dict)
-    """The distributions that this process has read for other indexes, by path."""
+    """The distributions that this process has read for other indexes, keyed by path."""
     served: Path | None = None
     """The folder that a web server must serve for the index, or `None` for its parent folder."""
     may_be_empty: bool = False
-    """Whether the first folder may have no distributions."""
+    """Whether the first folder may contain no distributions."""
     machine: tuple[str, ...] = ()
-    """The GPU targets of the machines that the index is for, for its wheel variants (a draft). Empty for any machine.
-    """
+    """The GPU targets of the machines for which the index lists wheel variants (a draft). Empty for any machine."""
     left_out: frozenset[str] = frozenset()
-    """Names of distributions in the folders that the index doesn't list."""
+    """The names of distributions in the folders that the index doesn't list."""
     write_families: WriteFamilies = _no_families
-    """Called when the pages of projects are complete, before the pages that link to family indexes."""
+    """A function that is called when the pages of projects are complete, before pages link to family indexes."""
     readers: Readers | None = None
-    """Reads the distributions, or `None` for threads of this process."""
+    """The readers of the distributions, or `None` for threads of this process."""
 
 
 def default_output(dist_dir: Path) -> Path:
-    """Return the default absolute path for the index of ``dist_dir``. Neighboring folders get separate indexes."""
+    """Return the default absolute path for the index of ``dist_dir``. Neighboring folders have different defaults."""
     folder = dist_dir.resolve()
     return folder.parent / ("simple" if folder.name in ("dist", "") else f"simple-{folder.name}")
 
 
 def choose_output(dist_dirs: Sequence[Path], output: Path | None) -> Path:
-    """Return the folder for an index: the given one, or else the default for a single folder.
+    """Return the folder for an index: the given folder, or the default for a single folder.
 
     Raises `InputError` if there is neither.
     """
@@ -164,21 +165,21 @@ class IndexReport(msgspec.Struct, frozen=True):
 
     output: str
     projects: dict[str, list[str]]
-    """File names by project."""
+    """The file names of each project."""
     ignored: tuple[str, ...]
-    """Names in the folders that are neither wheels nor sdists."""
+    """The names of entries in the folders that are neither wheels nor sdists."""
     subfolders: tuple[str, ...]
-    """Names of subfolders with distributions, which are not in the index."""
+    """The names of subfolders whose distributions are not in the index."""
     yanked: dict[str, str] = {}
-    """The reasons of yanked files (:pep:`592`), by name. A reason may be empty."""
+    """The reasons for yanking files (:pep:`592`), keyed by file name. A reason may be empty."""
     future: tuple[str, ...] = ()
-    """Names of new files that are dated in the future. The index lists the present instead."""
+    """The names of new files with dates in the future. The index lists the present date instead."""
     edited: tuple[str, ...] = ()
-    """Paths of edited pages. They were restored, except for marks of yanked files."""
+    """The paths of edited pages. They were restored, except for marks of yanked files."""
     variants: dict[str, dict[str, tuple[str, ...]]] = {}
-    """The properties of wheel variants (a draft), by the name of the file that lists them and by label."""
+    """The properties of wheel variants (a draft), keyed by the name of the file that lists them and by label."""
     families: dict[str, IndexReport] = {}
-    """The family indexes, by the name of their subfolder. Each also lists the shared files."""
+    """The family indexes, keyed by the name of their subfolder. Each index also lists the shared files."""
 
 
 _PAGES = frozenset(PAGES)
@@ -212,7 +213,7 @@ def find_standing(
 def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str], families: Iterable[str]) -> bool:
     """Return whether the page of all projects certainly lists these projects and families.
 
-    In that case, it is unchanged since the last run.
+    If so, the page is unchanged since the last run.
     """
     root = known.root if known.is_finished else None
     if not (root and root.stamps and root.files == tuple(families)):
@@ -221,19 +222,19 @@ def is_standing_root(output: Path, known: KnownIndex, projects: Collection[str],
 
 
 class IndexPlan(msgspec.Struct, frozen=True, dict=True):
-    """The planned contents of an index, and the parts that exist already."""
+    """The planned contents of an index, and the parts that already exist."""
 
     listed: dict[str, Listed]
-    """The distributions by file name."""
+    """The distributions, keyed by file name."""
     projects: dict[str, list[IndexEntry]]
     standing: dict[str, KnownProject]
-    """The projects that need no work."""
+    """The projects that don't need any work."""
     changed: dict[str, list[IndexEntry]]
     """The other projects."""
     yanked: dict[str, str]
-    """The reasons of yanked files, by file name."""
+    """The reasons for yanking files, keyed by file name."""
     variants: dict[str, list[VariantsFile]] = {}
-    """The files that list the variants of versions, by project."""
+    """The files that list the variants of each version, keyed by project."""
 
     @property
     def to_place(self) -> list[Listed]:
@@ -242,12 +243,12 @@ class IndexPlan(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def targets(self) -> list[Path]:
-        """The paths that are written for these distributions, without pages and the files next to them."""
+        """The paths that are written for these distributions, except pages and the files next to pages."""
         return [target for one in self.to_place for target in one.placer.targets(one.known)]
 
     @cached_property
     def bases(self) -> dict[str, str]:
-        """Maps each file name to the relative path from a project's folder to it."""
+        """The relative path from a project's folder to each file's folder, keyed by file name."""
         bases = {placer: placer.base for placer in {one.placer for one in self.listed.values()}}
         beside = {one.entry.filename: "" for files in self.variants.values() for one in files}
         return {name: bases[one.placer] for name, one in self.listed.items()} | beside
@@ -273,7 +274,7 @@ class IndexPlan(msgspec.Struct, frozen=True, dict=True):
 def date_listed(
     listed: Mapping[str, Listed], output: Path, known: KnownIndex, times: UploadTimes
 ) -> tuple[dict[str, Listed], tuple[str, ...]]:
-    """Return distributions with their upload dates, and the names of new ones that are dated in the future."""
+    """Return distributions with their upload dates, and the names of new distributions with dates in the future."""
     pages: dict[str, dict[tuple[str, str], int]] = {}
     dated, future = dict(listed), []
     for name, one in listed.items():
@@ -299,7 +300,7 @@ def date_listed(
 def plan_index(
     output: Path, known: KnownIndex, sources: Sequence[Source], listed: dict[str, Listed], yanking: Yanking
 ) -> IndexPlan:
-    """Return the plan for an index of the ``listed`` files in the sources. Unreadable files may also be yanked.
+    """Return the plan for an index of the ``listed`` files in the sources. Unreadable files can also be yanked.
 
     Raises `InputError` for files that can't be yanked.
     """
@@ -308,7 +309,7 @@ def plan_index(
     standing = find_standing(output, known, sources, listed.values(), projects)
     edited = read_yanked(output, projects.keys() - standing.keys())
     folders = {one.placer.dist_dir for one in listed.values()}
-    place = folders.pop() if len(folders) == 1 else str(output)  # named in errors about an absent file
+    place = folders.pop() if len(folders) == 1 else str(output)  # errors about an absent file mention this location
     yanked = change_yanked({**known.yanked, **edited}, yanking, names, place)
     moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}
     standing = {project: noted for project, noted in standing.items() if moved.isdisjoint(noted.files)}
@@ -317,16 +318,16 @@ def plan_index(
 
 
 class _Pages(msgspec.Struct, frozen=True):
-    """The state of the pages after writing."""
+    """The pages after writing."""
 
     digests: dict[str, tuple[str, ...]]
-    """The digests by project. The page of all projects has an empty name."""
+    """The digests of each project's pages. The page of all projects has an empty key."""
     edited: list[str]
     """The paths of edited pages."""
 
 
 class PlanWriter(msgspec.Struct, frozen=True, dict=True):
-    """One run: the known and the planned contents of an index."""
+    """Writes the planned contents of an index over the contents that are known from earlier runs."""
 
     output: Path
     sources: Sequence[Source]
@@ -337,11 +338,11 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def write(self, files: dict[str, KnownFile]) -> list[str]:
         """Write the changes, and return the paths of edited pages.
 
-        ``files`` contains all files that were read, by their path relative to the output. Raises the errors of
+        ``files`` has all files that were read, keyed by their path relative to the output. Raises the errors of
         `write_index`.
         """
         self._check_targets()
-        # The additional files of the last run, if that run was completed and they are unchanged.
+        # Use the additional files of the last run if that run was completed and the files are unchanged.
         made = read_made(self.output, self.known.made, self._maker) if self.known.is_finished else None
         is_same = made is not None and self._lists_the_same()
         extras = made if made is not None and is_same else self._make_extras(made)
@@ -349,7 +350,9 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         self._remove_abandoned(previous)
         new = changed_extras(self.output, extras)
         if self.plan.changed or previous or new or extras.keys() != set(self.known.extras):
-            self._note_beginning(previous, extras)  # if this run is killed, the next run knows its possible files
+            self._note_beginning(
+                previous, extras
+            )  # if this run is killed, the next run knows which files it may have written
         pages = self._unlist_replaced()
         placed = {one.key: self._place(one) for one in self.plan.to_place}
         begun = time.time_ns()
@@ -357,7 +360,9 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         self._write_pages(pages)
         families = self.options.write_families(self.plan.projects)
         if digest_families(families) != (self.known.made.families if is_same else ""):
-            self._note_beginning(previous, extras)  # also if only the contents of families have changed
+            self._note_beginning(
+                previous, extras
+            )  # this is also necessary if only the contents of families have changed
             extras = self._add_families(extras, families)
         self._write_root(pages, families, has_front_page=FRONT_PAGE in extras)
         beside = {name: data for name, data in extras.items() if "/" not in name}
@@ -367,7 +372,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         dist_dirs = [source.placer.dist_dir for source in self.sources]
         remove_stale(dist_dirs, self.output, previous, self.plan.wanted)
         remove_stale_extras(self.output, self.known.extras, extras)
-        # This comes last because removing files changes the folders' stamps.
+        # This comes last, because removing files changes the stamps of folders.
         dated = {one.key: one.known for one in self.plan.listed.values()}
         noted = note_extras(self._maker, extras, families)
         self._note_end({**files, **dated, **placed}, pages, families, noted, begun)
@@ -381,7 +386,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _maker(self) -> str:
-        """A digest that is equal if equal content leads to equal files."""
+        """A digest of the makers. Makers with the same digest generate the same files from the same content."""
         return digest_maker(self.options.extras, self.options.family)
 
     def _make_extras(self, made: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
@@ -404,7 +409,7 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         return not plan.changed and plan.projects.keys() == known.projects.keys() and plan.yanked == known.yanked
 
     def _remove_abandoned(self, previous: Iterable[str]) -> None:
-        # Do this even if nothing must be written.
+        # Do this even if there is nothing to write.
         for source in self.sources:
             remove_abandoned(source.placer.dist_dir, source.listing.hidden)
         for folder in (self.output, *(self.output / project for project in {*previous, *self.plan.changed})):
@@ -418,13 +423,15 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def _place(self, one: Listed) -> KnownFile:
         placed = one.placer.place(one.found)
         path = one.placer.dist_dir / placed.entry.filename
-        if path in self.options.memory:  # for other indexes of the same files: a hard link changes the stamp
+        if (
+            path in self.options.memory
+        ):  # other indexes of the same files need this, because a hard link changes the stamp
             apart = msgspec.structs.replace(placed, placed=(), placement="")
             self.options.memory[path] = one.found._replace(known=apart)
         return placed
 
     def _unlist_replaced(self) -> _Pages:
-        """Remove files from pages that list them with other bytes, before the index gets the new bytes."""
+        """Remove files from pages that list different bytes, before the new bytes get into the index."""
         pages = _Pages({}, [])
         holds_files = any(source.placer.holds_files for source in self.sources)
         for project, entries in self.plan.changed.items() if holds_files else ():
@@ -513,10 +520,10 @@ def write_index(
     reader sees either the old or the new state of a project. Files are removed after the pages that listed them. Core
     metadata is next to each file as ``FILE.metadata``. Only files from earlier runs are replaced or removed. Files that
     earlier runs have read are read again only if they have changed. Yanked files stay yanked unless ``options`` changes
-    their marks. If another run writes the same index, this run waits for it.
+    their marks. If another run is writing the same index, this run waits.
 
-    Raises `ProblemsError` with all problems in the folders before anything is written. If ``unread`` is a list, the
-    problems of single files are appended to it instead, and the index lists the other files. Raises `InputError` for
+    Raises `ProblemsError` with all problems in the folders before anything is written. If ``unread`` is a list,
+    problems with single files are appended to it instead, and the index lists the other files. Raises `InputError` for
     unusable folders, and for existing files that the index must not replace. Raises `WorkError` if the index can't be
     written.
     """
@@ -531,11 +538,11 @@ def write_locked_index(
     options: IndexOptions | None = None,
     unread: list[RocwheelError] | None = None,
 ) -> WrittenIndex:
-    """Do the work of `write_index` in an index that this process has locked."""
+    """Write an index as `write_index` does. This process must have locked the index."""
     options = options or IndexOptions()
     folders = (dist_dirs,) if isinstance(dist_dirs, Path) else tuple(dist_dirs)
     with rare_collections():
-        # In a separate function, so that its data is released before the rest of the block runs.
+        # This is a separate function, so that its data is released before the rest of the block runs.
         return _write(folders, output, options, unread)
 
 
@@ -543,7 +550,7 @@ def _write(
     folders: Sequence[Path], output: Path, options: IndexOptions, unread: list[RocwheelError] | None
 ) -> WrittenIndex:
     known = read_known(output)
-    # Before reading files, remove leftovers of a killed run from project folders. They may contain hard links to the
+    # Before reading files, remove leftovers of a killed run from project folders. There may be hard links to the
     # files. A file that loses such a link and gets a final one looks modified.
     for project in () if known.is_finished else known.written:
         if is_normalized_name(project):
@@ -564,7 +571,7 @@ def _write(
 
 @contextmanager
 def _naming_full_disk(output: Path) -> Iterator[None]:
-    """Convert errors about missing space for a file into an error with the index, its disk, and the reason."""
+    """Convert an error about a full disk into an error that contains the index, its disk, and the reason."""
     try:
         yield
     except WorkError as e:
@@ -572,7 +579,9 @@ def _naming_full_disk(output: Path) -> Iterator[None]:
         if number not in {errno.ENOSPC, errno.EDQUOT} or not Path(e.source).is_relative_to(output):
             raise
         disk = next(place for place in (output.resolve(), *output.resolve().parents) if place.is_mount())
-        remedy = "Make room there, and run the command again. Until then, the index lists only files that exist."
+        remedy = (
+            "Free up space on the disk, and run the command again. Until then, the index lists only existing files."
+        )
         why = f"its disk, {disk}, is full" if number == errno.ENOSPC else f"the quota on its disk, {disk}, is used up"
         raise WorkError(output, f"can't be written because {why}", remedy=remedy) from e
 
@@ -582,19 +591,21 @@ def _list_sources(folders: Sequence[Path], output: Path, options: IndexOptions) 
     for number, folder in enumerate(folders):
         places = Placer(folder, output, options.placement)
         listing = list_folder(folder, output, may_be_empty=options.may_be_empty and not number)
-        # This check comes later, because no server serves a missing folder.
+        # This check comes after the listing, because no server can serve a missing folder.
         check_output(output, folder, options.served, holds_files=places.holds_files)
         listing = listing.without(options.left_out)
         prefix = f"{relpath(folder.resolve(), output.resolve())}/"
         require_addresses(str(folder), {folder: prefix})
         sources.append(Source(places, listing, prefix))
     if len({source.prefix for source in sources}) < len(sources):
-        raise InputError(folder_names(folders), "a folder is given twice", remedy="Give each folder once.")
+        raise InputError(
+            folder_names(folders), "the same folder is specified twice", remedy="Specify each folder only once."
+        )
     return tuple(sources)
 
 
 def _comparable(known: KnownIndex, sources: Sequence[Source], options: IndexOptions) -> KnownIndex:
-    """Return the records without files written for other folders or machines, because their pages link elsewhere."""
+    """Return the records without pages for other folders or machines, because those pages link elsewhere."""
     same = (known.folders, known.machine) == (tuple(source.prefix for source in sources), options.machine)
     return known if same else msgspec.structs.replace(known, projects={}, root=None)
 

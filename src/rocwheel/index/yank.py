@@ -1,4 +1,4 @@
-"""Marks files as yanked or unyanked in the indexes that list them, in folders and on stores."""
+"""Marks files as yanked or not yanked in the indexes that list them, in folders and on stores."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def change_marks_of(
 ) -> Iterator[tuple[str, IndexReport, list[str]]]:
     """Change the marks of files in their indexes, or in the index at ``output``.
 
-    Yield each index, its report, and the names.
+    Yield each index, its report, and the names of the files.
 
-    Files are given by path, URL, or name. ``make`` returns the marks for files with these names. Raises `InputError`
-    for locations without an index, and the errors of `change_marks` and `change_published_marks`.
+    Files are specified by path, URL, or name. ``make`` returns the marks for files with these names. Raises
+    `InputError` for locations without an index, and the errors of `change_marks` and `change_published_marks`.
     """
     for place in [output] if output else files:
         refuse_web_url(place)
@@ -50,11 +50,11 @@ def change_marks_of(
         yanking = msgspec.structs.replace(make(names), files=_by_name(given))
         path = Path(place)
         if _is_elsewhere(place) or (not _is_of_folders(path) and _is_index(path)):
-            # For the index of a family, the front page of the index above it is also updated. Without access to that
+            # For a family's index, the front page of the index above it is also updated. Without access to that
             # index, only the family's marks change.
             above, _, name = place.rstrip("/").rpartition("/")
             family = unquote(name) if is_url(place) else name
-            is_below = bool(above) and not above.endswith("/")  # not the whole bucket
+            is_below = bool(above) and not above.endswith("/")  # the URL must not be the whole bucket
             if is_below and _leads_to(above, family):
                 report = change_published_marks(open_store(above), yanking, next_front_page, family)
             else:
@@ -72,7 +72,7 @@ def _leads_to(above: str, family: str) -> bool:
 
 
 def _find_index(file: str) -> str:
-    """Return the default location of a file's index: for its folder, or for the parent folder of a family's file.
+    """Return the default location of the index for a file's folder. For a family's file, use the parent folder.
 
     For a published file, this is the location that `rocwheel publish` uses.
     """
@@ -81,7 +81,7 @@ def _find_index(file: str) -> str:
         above = [
             folder.rpartition("/")[0],
             folder.rpartition("/")[0].rpartition("/")[0],
-        ]  # a family's file is one level deeper
+        ]  # the files of a family are one level deeper
         places = [f"{one}/{Layout().index}" for one in above]
         return next((place for place in places if place.count("/") > 2 and has_root_page(open_store(place))), places[0])
     parent = Path(file).parent.resolve()
@@ -94,7 +94,10 @@ def _name(file: str) -> str:
 
 
 def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the addresses of files that were given with a folder, by name. A plain name stands for all its files."""
+    """Return the addresses of files that were specified with a folder, keyed by name.
+
+    A plain name refers to all such files.
+    """
     alone = {file for file in files if "/" not in file and not Path(file).exists()}
     found: dict[str, tuple[str, ...]] = {}
     for file in files:
@@ -105,7 +108,7 @@ def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _path_of(place: str) -> str:
-    """Return the path of a file:// URL, and other locations unchanged. Raises the errors of `parse_url`."""
+    """Return the path of a ``file://`` URL, and other locations unchanged. Raises the errors of `parse_url`."""
     if not place.startswith("file:"):
         return place
     parse_url(place)
@@ -117,7 +120,7 @@ def _is_elsewhere(place: str) -> bool:
 
 
 def _is_of_folders(folder: Path) -> bool:
-    """Return whether the index is of folders, which are read again, rather than published."""
+    """Return whether the index was written from folders, which are read again, and not published."""
     return (folder / KNOWN_NAME).is_file()
 
 

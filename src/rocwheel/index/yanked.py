@@ -1,4 +1,4 @@
-"""Yanked files of an index (:pep:`592`), which installers use only for a request of their exact version."""
+"""Handles the yanked files of an index (:pep:`592`), which installers use only if their exact version is requested."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class Yanking(msgspec.Struct, frozen=True):
     """The files to yank and to unyank."""
 
     yanked: dict[str, str] = {}
-    """The reasons by file name. A reason may be empty."""
+    """The reasons for yanking, keyed by file name. A reason may be empty."""
     unyanked: tuple[str, ...] = ()
     files: dict[str, tuple[str, ...]] = {}
-    """Maps a name that several files have to the intended files: paths without symlinks, or URLs. See `share_yanking`.
+    """The intended files for each name that several files have: paths without symlinks, or URLs.
+
+    See `share_yanking`.
     """
 
     def among(self, names: Collection[str]) -> Yanking:
@@ -38,14 +40,15 @@ class Yanking(msgspec.Struct, frozen=True):
 
 KEEP_YANKED = Yanking()
 
-NAME_REMEDY = "Give the name of a wheel or sdist {}."
-"""The remedy for a name that no file in the folder or index has."""
+NAME_REMEDY = "Specify the name of a wheel or sdist {}."
+"""The remedy for a name that doesn't exist in the folder or index."""
 
 
 def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
-    """Return the reasons of the files that the pages of projects mark as yanked in either form, by file name.
+    """Return the reasons for yanking the files that the pages of projects mark as yanked, keyed by file name.
 
-    The pages may have been edited. Invalid or unreadable pages mark nothing. Raises `InputError` for a failing disk.
+    A mark in either format counts. Someone may have edited the pages. Invalid or unreadable pages have no marks. Raises
+    `InputError` for a failing disk.
     """
     found: dict[str, str] = {}
     for project in projects:
@@ -55,12 +58,12 @@ def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
 
 
 def yanked_in_html(data: bytes) -> dict[str, str]:
-    """Return the reasons of the yanked files on a project's page, by file name. Empty for any other page."""
+    """Return the reasons for yanking files on a project's page, keyed by file name. Empty for any other page."""
     return yanked_among(decode_html_page(data).files) if b"data-yanked" in data and is_project_page(data) else {}
 
 
 def yanked_in_json(data: bytes) -> dict[str, str]:
-    """Return the result of `yanked_in_html` for the JSON form."""
+    """Return the result of `yanked_in_html` for the JSON page."""
     try:
         return yanked_among(decode_edited_page(data)) if b'"yanked"' in data else {}
     except msgspec.DecodeError:
@@ -68,7 +71,7 @@ def yanked_in_json(data: bytes) -> dict[str, str]:
 
 
 def yanked_among(files: Collection[RawFile]) -> dict[str, str]:
-    """Return the reasons of the yanked files in a page's file list, by file name."""
+    """Return the reasons for yanking files in a page's file list, keyed by file name."""
     reasons = {file.filename or file_name_at(file.url): file.yanked_reason for file in files}
     return {name: reason for name, reason in reasons.items() if name and reason is not None}
 
@@ -78,7 +81,8 @@ def change_yanked(
 ) -> dict[str, str]:
     """Return the marks after a change. Raise `InputError` for a file that is not one of the ``names`` in ``folder``.
 
-    A string instead of a folder names an index, such as its URL. Marks of files that are gone are dropped.
+    If ``folder`` is a string, it is the location of an index, such as its URL. Marks of files that are gone are
+    dropped.
     """
     raise_all(str(folder), list(_problems(yanking, names, folder)))
     changed = {**present, **yanking.yanked}
@@ -96,18 +100,19 @@ def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> I
             yield problem(name, f"is not {where}, so it can't be yanked or unyanked", NAME_REMEDY.format(where))
     for name, reason in yanking.yanked.items():
         if any(letter < " " for letter in reason):
-            yield problem(name, f"the reason {reason!r} has control characters", "Remove them.")
+            yield problem(name, f"has the reason {reason!r}, which contains control characters", "Remove them.")
         if not is_utf8(reason):
-            yield problem(name, f"the reason {reason!r} is not valid UTF-8", "Enter it again.")
+            yield problem(name, f"has the reason {reason!r}, which is not valid UTF-8", "Enter it again.")
         if name in yanking.unyanked:
-            yield problem(name, "is to be both yanked and unyanked", "Choose one of them.")
+            yield problem(name, "can't be both yanked and unyanked", "Either yank or unyank the file.")
 
 
 def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Yanking]:
-    """Return the changes in each index, given the addresses of its files by name in ``listed``.
+    """Return the changes in each index. ``listed`` has the addresses of each index's files, keyed by name.
 
-    Families can have different files with one name. A mark goes only to the indexes that list the given file, or to all
-    indexes for a plain name. Raises `InputError` for a file that no index lists, if other files have its name.
+    Families can have different files with the same name. A mark goes only to the indexes that list the specified file,
+    or to all indexes for a plain name. Raises `InputError` for a file that no index lists, if other files have its
+    name.
     """
     asked = {*yanking.yanked, *yanking.unyanked}
     here = {name: {address for files in listed.values() for address in files.get(name, ())} for name in asked}
@@ -119,11 +124,11 @@ def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection
 
 
 def _meant(given: Collection[str], listed: Collection[str]) -> set[str]:
-    """Return the intended files among those with one name."""
+    """Return the files that are meant, out of all files with the same name."""
     found = set(given) & set(listed)
     if found or not given or len(listed) < 2:
         return found or set(listed)
     several = ", ".join(sorted(listed))
     raise InputError(
-        min(given), f"is not listed, but other files with its name are: {several}", remedy="Give one of these."
+        min(given), f"is not listed, but other files with its name are: {several}", remedy="Specify one of these files."
     )
