@@ -184,7 +184,7 @@ def import_prefixes(
 ) -> ImportReport:
     """Merge prefixes and convert them to artifacts in the folder ``dest``, which must be new or empty.
 
-    Specify several prefixes if AMD installs more next to ROCm, such as ``/opt/rocm/core-10.1`` and
+    There are several prefixes if AMD installs other software next to ROCm, as in ``/opt/rocm/core-10.1`` and
     ``/opt/rocm/extras-10``. Files that match no rule go into the table's catch-all artifact; with ``strict``, they are
     errors. In a Windows prefix, ``targets_of`` finds kernel files next to DLLs that are for a single GPU. These files
     go to artifacts for that GPU.

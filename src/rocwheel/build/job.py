@@ -179,9 +179,9 @@ def build_trees(
 ) -> tuple[Plan, tuple[PackageTree, ...]]:
     """Write the tree of each package instead of the package, and return the trees.
 
-    The tree of a wheel is what installers put into site-packages, in ``DEST/DISTRIBUTION``. ``wheel pack`` makes the
-    wheel from it. Packages for families are in ``DEST/FAMILY/DISTRIBUTION``. Raises what `BuildJob.run` raises, and
-    `ProblemsError` for every tree that already exists, before anything is written.
+    The tree of a wheel has the files that installers put into site-packages. It is in ``DEST/DISTRIBUTION``, and
+    ``wheel pack`` can create the wheel from it. Packages for families are in ``DEST/FAMILY/DISTRIBUTION``. Raises
+    whatever `BuildJob.run` raises. Before anything is written, raises `ProblemsError` if trees already exist.
     """
     job.dest_dir.mkdir(parents=True, exist_ok=True)
     with scratch_folder(job.dest_dir.resolve() / "packages") as folder:
@@ -197,7 +197,7 @@ def build_trees(
 
 
 def _unpack(package: Path, tree: Path) -> int:
-    """Unpack a package that this process has built, and return the number of its files."""
+    """Unpack a package that this process built, and return the number of files in it."""
     with new_folder(tree) as root:
         if package.suffix == ".whl":
             with zipfile.ZipFile(package) as archive:

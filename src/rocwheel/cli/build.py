@@ -39,8 +39,7 @@ from rocwheel.stores.urls import is_url
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 _CacheOption = Annotated[
-    bool,
-    option("--cache/--no-cache", help="Reuse packed files from other builds, and keep packed files for later builds."),
+    bool, option("--cache/--no-cache", help="Reuse packed files of other builds, and keep packed files for them.")
 ]
 
 
@@ -217,7 +216,7 @@ def demo(
         Platform,
         option(
             "--platform",
-            help="Use the sample SDK for this system. The SDK for Windows is installed with uv and isn't tested.",
+            help="Use the sample SDK for this system. uv installs the one for Windows, without a test.",
         ),
     ] = Platform.LINUX,
     *,

@@ -50,7 +50,7 @@ RecipeOption = Annotated[
     Path | None, option("--recipe", metavar="FILE", help="Use this recipe (TOML) instead of the recipe for ROCm.")
 ]
 VersionOption = Annotated[
-    str | None, shared("--version", "Set the version of all packages.", show_default="from the SDK manifest")
+    str | None, shared("--version", "Set the version of all packages.", show_default="the SDK manifest's")
 ]
 SuffixOption = Annotated[
     str, option("--version-suffix", metavar="TEXT", help="Append this text to the names of platform modules.")
@@ -142,7 +142,7 @@ RocmOption = Annotated[
     shared(
         "--rocm",
         "Compress device code for this ROCm release and later releases.",
-        show_default="from the SDK manifest",
+        show_default="the SDK manifest's",
     ),
 ]
 PlatformTagOption = Annotated[
@@ -154,7 +154,7 @@ PlatformOption = Annotated[
     option(
         "--platform",
         help="Fail unless the artifacts are for this system.",
-        show_default="detected from the files",
+        show_default="the one that the files are for",
     ),
 ]
 
@@ -224,7 +224,7 @@ _FromManifestOption = Annotated[
     option(
         "--from-manifest",
         metavar="PATH",
-        help="Repeat the build of this rocwheel-build.json or build folder, with its artifacts, recipe, and options.",
+        help="Build the same again: artifacts, recipe and options are those of this rocwheel-build.json, or folder.",
     ),
 ]
 _DestDirOption = Annotated[

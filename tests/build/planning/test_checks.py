@@ -246,8 +246,8 @@ def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
     (found,) = make_plan(catalog, load_recipe(), facts, PlanOptions()).warnings
     assert (found.kind, found.subject, found.files) == ("broken-link", artifact, ("bin/gone", "loop"))
     assert found.found == (
-        "contains bin/gone, a symlink to bin/nowhere, but no artifact contains it, and 1 more such symlink; "
-        "left out of the packages"
+        "bin/gone is left out, because it is a symlink to bin/nowhere, but no artifact contains it "
+        "(and 1 more such symlink)"
     )
 
 

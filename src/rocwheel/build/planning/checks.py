@@ -81,9 +81,10 @@ def check_complete(
 
 
 def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
-    """Raise `ProblemsError` with every package that the selector of both platforms needs and these artifacts lack.
+    """Raise `ProblemsError` if these artifacts lack packages that the selector for both platforms requires.
 
-    The selector that both builds write requires the same packages, whichever artifacts each build has.
+    The builds for both platforms write the same selector. So it requires the same packages, regardless of the artifacts
+    of each build.
     """
     if basis.release is None:
         return
@@ -91,8 +92,8 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
     selector = basis.recipe.selector
     named = dict.fromkeys((*selector.requires, *(key for keys in selector.extras.values() for key in keys)))
     absent = [key for key in named if key not in present and basis.recipe.packages[key].kind != "device"]
-    expected = "it, because the rocm of both platforms names it"
-    remedy = "Add its artifacts, leave it out in the recipe, or build each platform with its own list of GPUs only."
+    expected = "such files, because rocm requires the package on both platforms"
+    remedy = "Add its artifacts, remove it from the recipe, or build each platform with only its own list of GPUs."
     problems = [
         InputError(root, f"has no files for the package {key}", expected=expected, remedy=remedy) for key in absent
     ]
@@ -145,7 +146,7 @@ def unlisted_targets(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> Itera
     devices = [package for package in placed if basis.recipe.packages[package.key].kind == "device"]
     names = [package.distribution for package in devices if package.variant not in listed]
     if names:
-        found = f"has no extra for {first_of(names)}, whose targets no list of families names"
+        found = f"has no extra for {first_of(names)}, because no list of families contains the targets"
         remedy = f"Add the targets to {FAMILY_OPTIONS[basis.facts.platform]} in the builds for both platforms."
         yield PlanWarning("unlisted-target", "rocm", found, remedy)
 
@@ -330,12 +331,12 @@ def _broken_links(catalog: Catalog) -> Iterator[PlanWarning]:
             found.setdefault(str(entry.artifact), {})[entry.path] = describe_end(target)
     for artifact, ends in sorted(found.items()):
         path, end = next(iter(ends.items()))
-        more = f", and {count(len(ends) - 1, 'more such symlink')}" if len(ends) > 1 else ""
+        more = f" (and {count(len(ends) - 1, 'more such symlink')})" if len(ends) > 1 else ""
         remedy = "Add the artifact that contains the file, fix the symlink, or use leave-out in the recipe."
         yield PlanWarning(
             "broken-link",
             artifact,
-            f"contains {path}, a symlink {end}{more}; left out of the packages",
+            f"{path} is left out, because it is a symlink {end}{more}",
             remedy,
             tuple(ends),
         )

@@ -110,8 +110,8 @@ def _check_tag(options: PlanOptions) -> None:
 
 def _check_families(options: PlanOptions) -> None:
     if options.selector == "wheel" and options.linux_families and options.windows_families:
-        option, found = "--selector wheel", "is given with the families of Linux and of Windows"
-        remedy = "Build the selector as an sdist, which is the same for both, or give one list."
+        option, found = "--selector wheel", "can't be used with families for both Linux and Windows"
+        remedy = "Build the selector as an sdist, which is the same for both, or specify only one list of families."
         raise InputError(option, found, remedy=remedy)
 
 
@@ -130,7 +130,7 @@ class ExpectedTarget(msgspec.Struct, frozen=True):
 
 
 FAMILY_OPTIONS = {Platform.LINUX: "--linux-amdgpu-families", Platform.WINDOWS: "--windows-amdgpu-families"}
-"""The options with the families of a release, which are the reference's."""
+"""The options for the families of a release, with the same names as in the reference."""
 
 
 def expected_targets(options: PlanOptions, platform: Platform) -> tuple[ExpectedTarget, ...]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Release(msgspec.Struct, frozen=True):
-    """The packages and GPUs of a release for several platforms, which the build for each platform knows."""
+    """The packages and GPUs of a release for several platforms, which are known to the build for each platform."""
 
     recipes: dict[Platform, Recipe]
     targets: dict[Platform, tuple[str, ...]]

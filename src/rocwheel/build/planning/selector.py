@@ -225,11 +225,11 @@ _SYSTEMS = {Platform.LINUX: "linux", Platform.WINDOWS: "win32"}
 _RELEASE_MACHINES = {Platform.LINUX: "x86_64", Platform.WINDOWS: "AMD64"}
 """Values of ``platform_machine`` where ROCm exists for both platforms."""
 PLATFORM_FACTS = "_platform_facts"
-"""The module with the facts about the libraries of a platform, in the package that `rocm` always requires."""
+"""The module with information about a platform's libraries, in the package that `rocm` always requires."""
 
 
 def platform_facts(facts: SelectorFacts) -> dict[str, object]:
-    """Return the literals about the files of this platform, which only its own build knows."""
+    """Return the literals that describe this platform's files, which only the build for this platform knows."""
     return {
         "LIBRARIES": _libraries(facts),
         "OVERLAID": overlaid_libraries(facts.basis, facts.packages),
@@ -239,7 +239,7 @@ def platform_facts(facts: SelectorFacts) -> dict[str, object]:
 
 
 def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> dict[str, object]:
-    """Return the literals of ``_build_info.py`` from what the builds for all platforms know.
+    """Return the literals of ``_build_info.py`` that the builds for all platforms can write.
 
     Facts about files are empty. Each platform's core package has them (`platform_facts`).
     """
