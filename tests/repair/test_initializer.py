@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from packaging.metadata import Metadata
 
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
@@ -49,6 +50,26 @@ def test_an_initializer_is_locked_to_the_version_at_hand(
     run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init", "--pin", pin)
     text = members(repaired_plugin(tmp_path / "out"))["plugin/_rocm_init.py"].decode()
     assert f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' in text
+
+
+def test_an_initializer_brings_the_package_that_it_imports(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
+) -> None:
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init", "--pin", "minor")
+    metadata = Metadata.from_email(members(repaired_plugin(tmp_path / "out"))["plugin-1.0.dist-info/METADATA"])
+    assert [str(one) for one in metadata.requires_dist or ()] == ["rocm-sdk-core==7.1.*", "rocm==7.1.*"]
+    again = run("repair", repaired_plugin(tmp_path / "out"), "--with", sdk_wheel, "--init", "--pin", "minor", "--check")
+    assert again.status == 0
+
+
+def test_a_repair_says_how_to_call_the_initializer(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
+) -> None:
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init")
+    assert (
+        "plugin/_rocm_init.py isn't called yet: put 'from plugin import _rocm_init; _rocm_init.initialize()' at the "
+        "top of plugin/__init__.py, before the first import of an extension"
+    ) in done.stdout + done.stderr
 
 
 def test_an_initializer_only_warns_of_another_version_if_asked_to(

@@ -56,11 +56,11 @@ from rocwheel.repair.run_path_edits import (
 )
 from rocwheel.wheels.file_names import split_wheel_file_name
 from rocwheel.wheels.record import signature_paths
-from rocwheel.wheels.requirements import parse_requirement
+from rocwheel.wheels.requirements import parse_requirement, readable_requirements
 from rocwheel.wheels.tags import expand_tags, split_tags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.core.errors import RocwheelError
@@ -70,6 +70,10 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+
+
+_CORE, _SELECTOR = canonicalize_name("rocm-sdk-core"), canonicalize_name("rocm")
+"""The packages with the ROCm runtime and with the module ``rocm_sdk``."""
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,7 +238,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         finds=wheel.repaired.resolved_libraries(owner),
         given_up=_given_up(wheel),
         left=wheel.left,
-        notes=_notes(wheel, requires),
+        notes=_notes(wheel, requires, added),
     )
 
 
@@ -253,9 +257,21 @@ def _requires(wheel: _Wheel) -> tuple[str, ...]:
         _dropped(file, wheel.edits.get(file.member)) for file in wheel.loadable
     )
     pin = "release" if is_risky else wheel.options.pin
-    return tuple(
-        locked_requirement(wheel.tree, wheel.owner, name, pin) for name in wheel.repaired.undeclared(wheel.owner)
-    )
+    used = [locked_requirement(wheel.tree, wheel.owner, name, pin) for name in wheel.repaired.undeclared(wheel.owner)]
+    return (*used, *_initializer_requires(wheel, used))
+
+
+def _initializer_requires(wheel: _Wheel, added: Sequence[str]) -> Iterator[str]:
+    """Yield the requirement of the package with ``rocm_sdk``, which an initializer imports, if nothing requires it.
+
+    It has the version of the core package, because both are always from one release.
+    """
+    if not wheel.options.init or not any(preload_names(wheel.loadable)):
+        return
+    known = {canonicalize_name(one.name): one for one in readable_requirements((*wheel.owner.requires, *added))}
+    if _SELECTOR not in known:
+        core = known.get(_CORE)
+        yield f"{_SELECTOR}{core.specifier if core else ''}"
 
 
 def _dropped(file: InstalledFile, edit: SetRunpath | None) -> tuple[str, ...]:
@@ -312,7 +328,7 @@ def _searched(file: InstalledFile, value: str) -> list[str]:
     return [place for place in led_to if place not in known]
 
 
-def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
+def _notes(wheel: _Wheel, requires: Sequence[str], added: Iterable[str]) -> tuple[str, ...]:
     given = {other.name for other in wheel.tree.distributions}
     edited = {name: edit.value for name, edit in wheel.edits.items()}
     run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in wheel.loadable]
@@ -325,10 +341,22 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
         toolkit_note(wheel.repaired, wheel.owner),
         build_folders_note(value for _, value in run_paths),
         *_inherited_notes(wheel),
+        *_call_notes(added),
     )
     asked = ((text, parse_requirement(text)) for text in requires)
     absent = [(text, one) for text, one in asked if canonicalize_name(one.name) not in given]
     return (*(assumed_version_note(text, is_open=not one.specifier) for text, one in absent), *filter(None, found))
+
+
+def _call_notes(added: Iterable[str]) -> Iterator[str]:
+    """Yield how to call each added initializer. A repair doesn't change a package's own code."""
+    for member in added:
+        module = member.removesuffix(".py").replace("/", ".")
+        package = member.rpartition("/")[0]
+        yield (
+            f"{member} isn't called yet: put 'from {module.rpartition('.')[0]} import _rocm_init; "
+            f"_rocm_init.initialize()' at the top of {package}/__init__.py, before the first import of an extension"
+        )
 
 
 def _inherited_notes(wheel: _Wheel) -> Iterator[str]:
