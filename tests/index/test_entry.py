@@ -215,7 +215,7 @@ def test_an_sdist_without_pkg_info_is_reported(tmp_path: Path) -> None:
     with tarfile.open(path, "w:gz") as archive:
         archive.addfile(tarfile.TarInfo("a-1.0/setup.py"))
         archive.addfile(tarfile.TarInfo("a-1.0/a.egg-info/PKG-INFO"))
-    assert fail(path) == f"{path}: not an sdist: no NAME-VERSION/PKG-INFO inside"
+    assert fail(path) == f"{path}: is not an sdist, because it has no NAME-VERSION/PKG-INFO"
 
 
 @pytest.mark.parametrize("data", [b"", b"plain", gzip.compress(b"plain")], ids=["empty", "no-gzip", "no-tar"])
@@ -283,7 +283,7 @@ def test_all_damaged_members_are_named(add_wheel: AddWheel) -> None:
     ]
 
 
-AGAIN = "expected each member once. Build the wheel again."
+AGAIN = "expected each member only once. Build the wheel again."
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ SDK_LICENSE = "MIT"
 _SDK = Path(__file__).parents[1] / "sdk"
 
 _DIST_INFO = '''\
-"""What this package is; every other name is that of ``{sdk_module}._dist_info``."""
+"""Information about this package. Every other name comes from ``{sdk_module}._dist_info``."""
 
 from importlib import import_module
 
@@ -26,7 +26,7 @@ PY_PACKAGE_SUFFIX_NONCE = "{suffix}"
 
 
 def __getattr__(name):
-    """Return a fact about the whole set, which ``{sdk_module}`` knows if it is installed."""
+    """Return a value for the whole set of packages from ``{sdk_module}``, if that is installed."""
     if not name.startswith("__"):
         try:
             return getattr(import_module("{sdk_module}._dist_info"), name)
@@ -59,7 +59,7 @@ def render_literals(values: Mapping[str, object]) -> str:
 
     Values are written with ``repr``, so that no name can be interpreted as code.
     """
-    header = '"""Facts about this build of the SDK, written by the packager."""\n\n'
+    header = '"""Information about this build of the SDK, written by the packager."""\n\n'
     return header + "".join(f"{name} = {value!r}\n" for name, value in values.items())
 
 

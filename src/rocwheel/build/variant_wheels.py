@@ -303,7 +303,7 @@ def _read(path: Path, name: tuple[str, str]) -> GpuPackage:
     try:
         metadata = parse_core_metadata(read_member(members[find_metadata(path, members)]))[0]
     except CoreMetadataError as e:
-        raise InputError(path, f"its metadata can't be read: {e}") from e
+        raise InputError(path, f"has metadata that can't be read: {e}") from e
     place, declared = f"{find_dist_info(path, members)}/{DECLARATION_NAME}", {}
     if place in members:
         declaration = decode_declaration(read_member(members[place]), source=f"{path}!{place}")

@@ -95,7 +95,7 @@ def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[I
     for what, paths in (("doesn't list", gaps.unlisted), ("lists absent", gaps.absent), ("repeats", [*gaps.repeated])):
         if paths:
             found = f"{what} {count(len(paths), 'file')}: {first_of(paths, _NAMED)}"
-            yield InputError(record.source, found, expected="each member once", remedy=_REMEDY)
+            yield InputError(record.source, found, expected="each member only once", remedy=_REMEDY)
 
 
 def read_variant_text(path: Path, members: Mapping[str, ZipMember], label: str) -> str:
@@ -302,7 +302,7 @@ def _read_checked_texts(path: Path, name: FileName) -> _Texts:
 def _read_sdist_metadata(path: Path) -> bytes:
     found = read_sdist_file(path, "PKG-INFO", to_end=True)
     if found is None:
-        raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
+        raise InputError(path, "is not an sdist, because it has no NAME-VERSION/PKG-INFO")
     return found
 
 

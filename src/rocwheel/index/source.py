@@ -183,7 +183,7 @@ def read_text(url: str, limit: int = LARGEST_TEXT) -> bytes:
     store, name = open_file(url)
     data = store.read_range(name, 0, limit + 1)
     if len(data) > limit:
-        raise InputError(shown_url(url), f"has more than {limit} bytes", expected="a smaller text")
+        raise InputError(shown_url(url), f"has more than {limit} bytes", expected="a smaller file")
     return data
 
 

@@ -102,7 +102,7 @@ def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> I
         if any(letter < " " for letter in reason):
             yield problem(name, f"has the reason {reason!r}, which contains control characters", "Remove them.")
         if not is_utf8(reason):
-            yield problem(name, f"has the reason {reason!r}, which is not valid UTF-8", "Enter it again.")
+            yield problem(name, f"has the reason {reason!r}, which is not valid UTF-8", "Enter the reason again.")
         if name in yanking.unyanked:
             yield problem(name, "can't be both yanked and unyanked", "Either yank or unyank the file.")
 

@@ -105,10 +105,10 @@ _SYSTEMS = {Platform.LINUX: "linux", Platform.WINDOWS: "win32"}
 
 
 def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basis: PlanBasis, *, decides: bool) -> None:
-    """Raise `ProblemsError` with every requirement of the selector that installers can't read or can't meet.
+    """Raise `ProblemsError` with every requirement of the selector that installers can't read or can't satisfy.
 
-    ``info`` are the literals of its ``_build_info.py``. ``wheels`` are installed together with it. The selector
-    ``decides`` at install time. Requirements for other platforms are only parsed.
+    ``info`` has the literals of the selector's ``_build_info.py``, and ``wheels`` are installed together with it.
+    ``decides`` is true if the selector decides at install time. Requirements for other platforms are only parsed.
     """
     source, remedy = "rocm", "Correct [selector] in the recipe."
     chosen = [*info.get("REQUIRES_SELECTED", ()), *info["SELECTED"].values()]
@@ -133,7 +133,7 @@ def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basi
             continue
         is_here = requirement.marker is None or requirement.marker.evaluate({"sys_platform": system, "extra": ""})
         if is_here and not is_refusing(requirement) and canonicalize_name(requirement.name) not in there:
-            found = f"would require {text}, which this build doesn't make"
+            found = f"would require {text}, which this build doesn't create"
             problems.append(InputError(source, found, remedy=remedy))
     raise_all("requirements of rocm", problems)
 

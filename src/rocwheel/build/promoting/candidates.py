@@ -143,7 +143,9 @@ def _check_names(path: Path, metadata: bytes, stated: FileName) -> tuple[str, st
         fields = parse_core_metadata(metadata)[0]
         found = canonicalize_name(fields.get("name", "")), Version(fields.get("version", ""))
     except (CoreMetadataError, ValueError) as e:
-        raise InputError(path, f"its metadata can't be read ({e})", remedy="Build or download the file again.") from e
+        raise InputError(
+            path, f"has metadata that can't be read ({e})", remedy="Build or download the file again."
+        ) from e
     if found != (stated.project, stated.version):
         problem = f"is {found[0]} {found[1]} according to its metadata"
         raise InputError(path, problem, expected=f"{stated.project} {stated.version}, as in the file name")

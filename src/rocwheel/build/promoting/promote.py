@@ -281,7 +281,7 @@ def _check_record(promotion: Promotion, path: Path) -> None:
     old = candidate.members.get(f"{candidate.dist_info}/RECORD")
     if old is None:
         raise InputError(
-            source, "has no RECORD", expected="a wheel, which has exactly one", remedy="Build the wheel again."
+            source, "has no RECORD", expected="a wheel with exactly one RECORD", remedy="Build the wheel again."
         )
     owner = Distribution(
         name=candidate.name,
