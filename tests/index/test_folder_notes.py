@@ -202,5 +202,5 @@ def test_a_pipe_in_its_place_is_reported(add_wheel: AddWheel, dist_dir: Path, ou
     add_wheel("a")
     output.mkdir()
     os.mkfifo(output / KNOWN_NAME)
-    with pytest.raises(InputError, match=r"\.rocwheel-index\.json: is a pipe; expected a file that can be replaced"):
+    with pytest.raises(InputError, match=r"\.rocwheel-index\.json: is a pipe; expected a regular file or nothing"):
         write_index(dist_dir, output)

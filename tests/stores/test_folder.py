@@ -67,7 +67,7 @@ def test_a_folder_without_locks_is_warned_of_once(store: FolderStore, caplog: py
         store.put("x", b"1")
         store.put("y", b"2")
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-        "can't be locked (No locks available); don't publish there from two runs at the same time"
+        "can't be locked (No locks available); make sure that only one run publishes there at a time"
     ]
 
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 def check_mirror(plan: MirrorPlan, folder: Path, *, exact: bool) -> None:
     """Raise `InputError` for a folder in which a mirror must not keep or remove distributions.
 
-    Such a folder is the folder in which the mirrored index has its own files. With ``exact``, which removes other
-    files, the folder of a build is also rejected.
+    This includes the folder with the files of the mirrored index itself. With ``exact``, which removes other files,
+    it also includes the folder of a build.
     """
     if any(_folder_of(file.url) == folder.resolve() for file in plan.files):
         raise InputError(

@@ -220,7 +220,7 @@ class Published(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, entries={**self.entries, **entries})
 
     def settle(self, names: Iterable[str]) -> Published:
-        """Return the page in which HTML marks count again for these files, because their old marks are gone."""
+        """Return the page with HTML marks enabled again for these files, whose old marks were removed."""
         return msgspec.structs.replace(self, unyanked=self.unyanked.difference(names))
 
 

@@ -327,7 +327,7 @@ class _Pages(msgspec.Struct, frozen=True):
 
 
 class PlanWriter(msgspec.Struct, frozen=True, dict=True):
-    """Writes the planned contents of an index over the contents that are known from earlier runs."""
+    """Writes the differences between the known and the planned contents of an index."""
 
     output: Path
     sources: Sequence[Source]
