@@ -121,8 +121,8 @@ def test_a_clock_of_1970_is_an_error_and_leaves_the_index(
     os.utime(add_wheel("a", "2.0"), (JUNE, JUNE))
     monkeypatch.setattr(time, "time_ns", lambda: 60 * 10**9)
     message = (
-        "the clock of this machine: says 1970-01-01; expected a date after 2025-01-01. Set the clock, or give "
-        "the upload date of new files to rocwheel index: --upload-time."
+        "the clock of this machine: says 1970-01-01; expected a date after 2025-01-01. Set the clock, or "
+        "specify the upload date of new files with --upload-time of rocwheel index."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         write_index(dist_dir, output)
