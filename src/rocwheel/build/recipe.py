@@ -362,7 +362,7 @@ def _meant(text: str) -> str:
 
 
 def _problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield each dangling reference, conflicting name, and invalid name, and what is expected instead."""
+    """Yield each dangling reference, conflicting name, and invalid name, each with the expected value."""
     for key, package in recipe.packages.items():
         yield from _package_problems(f"packages.{key}", package, recipe)
     yield from _unknown("selector.requires", recipe.selector.requires, recipe)

@@ -120,7 +120,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class StoredIndex(msgspec.Struct, frozen=True):
-    """An index on a store, and what is known about it before any page is read."""
+    """An index on a store, with the information that is available before any page is read."""
 
     store: Store
     layout: Layout

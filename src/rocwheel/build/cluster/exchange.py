@@ -1,4 +1,4 @@
-"""The exchange, a folder or store that transfers files to workers that can't read them by path, and packed bytes back.
+"""The exchange, a folder or store with files that workers can't read by path. Workers also return packed bytes there.
 
 The exchange is below the destination and is removed when the build ends.
 

@@ -81,7 +81,7 @@ def make_selector_facts(group: PackageGroup) -> SelectorFacts:
         for variant in variants
     }
     if basis.release:
-        # Both builds must see the same choices, so that what this build's code serves in addition doesn't count.
+        # Both builds must offer the same choices, so additional targets that this build's code serves don't count.
         of_release = canonical_order(chain.from_iterable(basis.release.targets.values()))
         families = {target: (target,) for target in of_release}
     given = basis.options.default_family
@@ -214,7 +214,7 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
 
 
 def _required(requirements: dict[str, str]) -> dict[str, list[str]]:
-    """Return the requirements of `rocm` without an extra: the fixed ones, and those that depend on the GPU."""
+    """Return the unconditional requirements of `rocm`, including requirements that depend on the GPU."""
     chosen = [text for text in requirements.values() if "{family}" in text]
     fixed = [text for text in requirements.values() if text not in chosen]
     return {"REQUIRES": fixed, **({"REQUIRES_SELECTED": chosen} if chosen else {})}

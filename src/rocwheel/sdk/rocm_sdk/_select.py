@@ -83,7 +83,7 @@ def _all_platforms() -> list[str]:
 
 
 def _available(platform: str) -> str:
-    """Return the families for a platform as a list for a message. If there are none, list those for other platforms."""
+    """Return a text that lists the families for a platform or, if there are none, for other platforms."""
     others = (f"{', '.join(available_families(other))} on {other}" for other in _all_platforms())
     return ", ".join(available_families(platform)) or f"nothing on {platform}; {', '.join(others)}"
 
