@@ -187,9 +187,9 @@ class SelectingWheel(msgspec.Struct, frozen=True):
 def make_selecting_wheels(packages: Iterable[GpuPackage], license_text: str) -> list[SelectingWheel]:
     """Return selecting wheels for each name, version, and machine of packages: one per GPU, and two for all others.
 
-    The null variant is for machines where an installer finds none of the GPUs. It has the requirements that all packages share.
-    The plain wheel is for installers without variant support. It requires all packages. ``license_text`` is the MIT
-    license, which covers all content of the selecting wheels.
+    The null variant is for machines where an installer finds none of the GPUs. It has the requirements that all
+    packages share. The plain wheel is for installers without variant support. It requires all packages.
+    ``license_text`` is the MIT license, which covers all content of the selecting wheels.
     """
     groups: dict[tuple[str, ...], list[GpuPackage]] = defaultdict(list)
     for package in packages:
