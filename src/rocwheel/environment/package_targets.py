@@ -120,12 +120,16 @@ class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
     requires: list[str]
     extras: dict[str, list[tuple[str, str]]]
     selected: dict[str, str]
+    requires_selected: list[str] = []
 
 
-def find_selectors(folders: Iterable[Path]) -> list[Path]:
-    """Return the sdists below ``folders`` that select packages. Other sdists have no GPU targets before the build."""
-    paths = [path for folder in folders for path in sorted(folder.rglob("*.tar.gz")) if path.is_file()]
-    return [path for path in paths if _read_build_info(path)]
+def find_selectors(paths: Iterable[Path]) -> list[Path]:
+    """Return the sdists among ``paths`` and below folders that select packages.
+
+    Other sdists have no GPU targets before the build.
+    """
+    found = [path for place in paths for path in ([place] if place.is_file() else sorted(place.rglob("*.tar.gz")))]
+    return [path for path in found if path.is_file() and _read_build_info(path)]
 
 
 def read_selector_facts(path: Path) -> WheelFacts:
@@ -151,11 +155,12 @@ def _facts(path: Path, info: _BuildInfo) -> WheelFacts:
     }
     by_extra = [(extra, text, marker) for extra, pairs in info.extras.items() for text, marker in pairs]
     by_extra += [(extra, text, "") for extra, texts in chosen.items() for text in texts]
-    alternatives = {read_requirement(text).name for texts in chosen.values() for text in texts}
+    always = [text.replace("{family}", family) for text in info.requires_selected for family in info.families]
+    alternatives = {read_requirement(text).name for texts in (always, *chosen.values()) for text in texts}
     return WheelFacts(
         str(path),
         canonicalize_name(info.packages["meta"]["dist"], validate=True),
-        (*info.requires, *(_conditional(*row) for row in by_extra)),
+        (*info.requires, *always, *(_conditional(*row) for row in by_extra)),
         (),
         frozenset(),
         info.version,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +45,8 @@ from rocwheel.environment.dist_info import (
 from rocwheel.environment.file_reports import read_device_report, read_pe_report
 from rocwheel.environment.installed_paths import installed_path, wheel_layout
 from rocwheel.environment.loader import find_obstacle
+from rocwheel.environment.package_targets import find_selectors, read_selector_facts
+from rocwheel.environment.sdk_layout import sdk_selector
 from rocwheel.environment.tree import (
     Distribution,
     Environments,
@@ -54,7 +58,7 @@ from rocwheel.environment.tree import (
 from rocwheel.environment.windows_files import is_for_windows
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 from rocwheel.wheels.content import Digest
-from rocwheel.wheels.file_names import is_wheel_file_name, name_and_version
+from rocwheel.wheels.file_names import SDIST_SUFFIX, is_wheel_file_name, name_and_version
 from rocwheel.wheels.zip_directory import find_dist_info, read_archive
 from rocwheel.wheels.zip_reader import (
     ZipMember,
@@ -560,14 +564,17 @@ def read_tree(
     """Read ``paths`` into one tree, with ``with_packages`` as its context.
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files. A
-    file that several paths lead to is read once. It is audited if any of ``paths`` leads to it.
+    file that several paths lead to is read once. It is audited if any of ``paths`` leads to it. The context also
+    contains the SDK's selector, an sdist, if a folder of wheels has it or ``with_packages`` names it.
 
     Raises `InputError` for any other path, and for a context folder without a package or library. Raises
     `ProblemsError` for several such paths. If ``unread`` is a list, the errors about ``paths`` are appended to it, and
     the tree consists of the other paths, if any. ``how`` defines how the members of wheels are read.
     """
     audited = real_paths(paths)
+    selectors = [sdist for path in with_packages for sdist in _selectors(path)]
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
+    context = {real: path for real, path in context.items() if path not in selectors}
     problems: list[RocwheelError] = []
     refused: list[RocwheelError] = []
     parts = attempt_all(lambda path: _read(path, progress, how, context=False), audited.values(), problems)
@@ -580,9 +587,35 @@ def read_tree(
         unread += problems
     parts += beside
     distributions = tuple(distribution for found, _ in parts for distribution in found)
+    distributions += tuple(map(_read_selector, dict.fromkeys(selectors)))
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
     return Tree(distributions, files, is_prefix, _unread_names(audited.values(), distributions))
+
+
+def _selectors(path: Path) -> list[Path]:
+    """Return the SDK's selectors, which are sdists: the path itself, or those directly in a folder of wheels."""
+    names = f"{sdk_selector().distribution}-*{SDIST_SUFFIX}"
+    paths = sorted(path.glob(names)) if path.is_dir() and _wheels(path) else [path]
+    return find_selectors(one for one in paths if fnmatchcase(one.name, names))
+
+
+_EXTRA = re.compile(r"extra == '([^']+)'")
+
+
+def _read_selector(path: Path) -> Distribution:
+    """Return the selector in an sdist as context: it has no files, and requires the packages for all GPUs."""
+    facts = read_selector_facts(path)
+    extras = dict.fromkeys(extra for text in facts.requirements for extra in _EXTRA.findall(text))
+    return Distribution(
+        name=facts.name,
+        version=facts.version,
+        source=str(path),
+        dist_info="",
+        requires=facts.requirements,
+        extras=tuple(extras),
+        is_context=True,
+    )
 
 
 def _unread_names(paths: Iterable[Path], read: Iterable[Distribution]) -> frozenset[str]:
