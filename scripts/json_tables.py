@@ -54,19 +54,21 @@ def table(places: str) -> str:
 
 def rows(struct: type[msgspec.Struct], lead: str = "", depth: int = _DEEPEST) -> list[Row]:
     """Return the keys of a struct and of the structs in it, each struct once."""
-    return list(_rows(struct, lead, depth, set()))
+    return list(_rows(struct, lead, depth, {}))
 
 
-def _rows(struct: type[msgspec.Struct], lead: str, depth: int, seen: set[type]) -> Iterator[Row]:
-    seen.add(struct)
+def _rows(struct: type[msgspec.Struct], lead: str, depth: int, seen: dict[type, str]) -> Iterator[Row]:
+    """Yield the keys; ``seen`` has the key of each struct."""
     hints = get_type_hints(struct, include_extras=False)
     texts = _field_texts(struct)
     for field in msgspec.structs.fields(struct):
         value, inner = _value(hints[field.name])
         key = f"{lead}{field.encode_name}"
-        yield Row(key, value, texts.get(field.name, ""))
+        earlier = [f"It has the keys of `{seen[one]}`." for one in inner if one in seen]
+        yield Row(key, value, " ".join([text for text in [texts.get(field.name), *earlier] if text]))
         for one in inner:
             if one not in seen and depth > 1:
+                seen[one] = key
                 yield from _rows(one, f"{key}.", depth - 1, seen)
 
 
@@ -111,7 +113,8 @@ def _field_texts(struct: type) -> dict[str, str]:
 
 
 def _markdown(text: str) -> str:
-    return _ROLE.sub(lambda role: f"{role[1].upper()} {role[2]}", text).replace("``", "`").replace("|", "\\|")
+    plain = _ROLE.sub(lambda role: f"{role[1].upper()} {role[2]}", text)
+    return plain.replace("``", "`").replace("`None`", "null").replace("|", "\\|")
 
 
 def _text(node: ast.stmt) -> str:

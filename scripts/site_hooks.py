@@ -26,7 +26,9 @@ _ADVANCED = (
     "Generated build files, scripts, and rare cases use these commands and options. `--help` doesn't list them. "
     "`rocwheel COMMAND --help --verbose` prints the advanced options of a command."
 )
+_SHORT_CODE = re.compile(r"<code>([^<\n]{1,30})</code>")
 _JSON = re.compile(r"^<!-- json: (.+) -->$", re.MULTILINE)
+_RULES_TABLE = '<div class="rules" markdown>\n\n{}\n\n</div>'
 _RULES = re.compile(r"^<!-- rules: (.+) -->$", re.MULTILINE)
 
 
@@ -48,12 +50,17 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     return with_rules(_JSON.sub(lambda found: table(found[1]), markdown))
 
 
+def on_page_content(html: str, **_: object) -> str:
+    """Mark short code in sentences, so that no line ends after the hyphens of an option."""
+    return _SHORT_CODE.sub(r'<code class="short">\1</code>', html)
+
+
 def with_rules(markdown: str) -> str:
     """Return a page with a table for each line such as ``<!-- rules: audit.rules.tags diff.breaking -->``.
 
     The table has the rules in these modules' ``RULES``.
     """
-    return _RULES.sub(lambda found: "\n".join(_rule_rows(found[1].split())), markdown)
+    return _RULES.sub(lambda found: _RULES_TABLE.format("\n".join(_rule_rows(found[1].split()))), markdown)
 
 
 def _rule_rows(modules: list[str]) -> Iterator[str]:

@@ -223,7 +223,7 @@ def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOpti
 
 
 def promote(
-    dist_dir: GivenPath, version: str, dest_dir: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
+    dist_dir: GivenPath, version: str, output: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
 ) -> PromotionResult:
     """Write the packages of a folder with another version, without packing them again; the given files stay.
 
@@ -232,7 +232,7 @@ def promote(
     Args:
         dist_dir: The folder of the candidates: wheels and sdists that all have one version.
         version: The version that all of them get, higher than the one they have.
-        dest_dir: The folder for the packages with the new version; it is made when it does not exist.
+        output: The folder for the packages with the new version; it is made when it does not exist.
         targets: The GPU targets whose packages stay, in any spelling; without any, those for all GPUs.
         jobs: The number of workers; 0 for one per core.
 
@@ -247,7 +247,7 @@ def promote(
     """
     words = [targets] if isinstance(targets, str) else list(targets)
     kept = parse_target_set(words, source="targets", native=native_targets).processors if words else ()
-    return PromoteJob(Path(dist_dir), version, Path(dest_dir), kept, jobs).run()
+    return PromoteJob(Path(dist_dir), version, Path(output), kept, jobs).run()
 
 
 def index(
@@ -351,7 +351,7 @@ def audit(
 
 def repair(
     wheels: GivenPaths,
-    dest_dir: GivenPath | None,
+    output: GivenPath | None,
     *,
     with_packages: GivenPaths = (),
     options: RepairOptions = _REPAIR_OPTIONS,
@@ -362,7 +362,7 @@ def repair(
 
     Args:
         wheels: The path or paths of the wheels to repair.
-        dest_dir: The folder for the repaired wheels, made when it does not exist. None writes nothing.
+        output: The folder for the repaired wheels, made when it does not exist. None writes nothing.
         with_packages: The path or paths of the packages whose libraries they load, such as the SDK's wheels. Without
             them, ROCm's packages are taken to be laid out as they are since ROCm 7.
         options: The kind of run path, the form of added requirements, and the settings of the audit.
@@ -378,7 +378,7 @@ def repair(
             print(wheel.file_name, len(wheel.changes), wheel.unmended)
         ```
     """
-    target = None if dest_dir is None else Path(dest_dir)
+    target = None if output is None else Path(output)
     return RepairJob(some_paths_given("wheels", wheels), paths_given(with_packages), target, options).run()
 
 
@@ -485,7 +485,7 @@ def publish(
     store: str,
     *,
     output: str = "simple",
-    files: str = "dist",
+    dist: str = "dist",
     front_page: bool | str = True,
     dry_run: bool = False,
 ) -> PublishReport:
@@ -495,7 +495,7 @@ def publish(
         dist_dir: The folder of wheels and sdists.
         store: The store: ``s3://BUCKET/PREFIX``, ``file:///PATH``, or a folder.
         output: The folder of the index in the store.
-        files: The folder of the packages in the store.
+        dist: The folder of the packages in the store.
         front_page: Whether to write ``packages.html`` for people, or the address of the index that it names.
         dry_run: Whether to check everything and change nothing.
 
@@ -509,7 +509,7 @@ def publish(
     """
     page = make_extras(front_page) if isinstance(front_page, str) else None
     make_front = (lambda before: page or next_front_page(before)) if front_page else None
-    options = PublishOptions(Layout(output, files), None, dry_run, make_front)
+    options = PublishOptions(Layout(output, dist), None, dry_run, make_front)
     return publish_folder(Path(dist_dir), open_store(store), options)
 
 
@@ -534,7 +534,7 @@ def targets(targets: Iterable[str] | str = "all") -> tuple[TargetRow, ...]:
 
 def split(
     path: GivenPath,
-    dest_dir: GivenPath,
+    output: GivenPath,
     *,
     targets: Iterable[str] | str = (),
     scheme: Literal["zstd-per-kernel", "none"] = "zstd-per-kernel",
@@ -548,7 +548,7 @@ def split(
 
     Args:
         path: The folder, or a library.
-        dest_dir: The folder that gets ``host`` and a folder for each target; it must not exist.
+        output: The folder that gets ``host`` and a folder for each target; it must not exist.
         targets: The GPU targets whose code is kept, in any spelling; without any, all.
         scheme: How archives store code objects: each in a zstd frame of its own, or as they are.
         level: The zstd level of code objects, 1 to 19.
@@ -565,12 +565,12 @@ def split(
         ```
     """
     order = SplitOrder(choice=_choice(targets, scheme, level), jobs=worker_count(jobs), mend=mend)
-    return split_tree(Path(path), Path(dest_dir), order)
+    return split_tree(Path(path), Path(output), order)
 
 
 def split_wheel(
     wheel: GivenPath,
-    dest_dir: GivenPath,
+    output: GivenPath,
     *,
     targets: Iterable[str] | str = (),
     overlay_root: str = "",
@@ -584,7 +584,7 @@ def split_wheel(
 
     Args:
         wheel: The wheel.
-        dest_dir: The folder for the new wheels, not that of the old one; it is made when it does not exist.
+        output: The folder for the new wheels, not that of the old one; it is made when it does not exist.
         targets: The GPU targets whose code is kept, in any spelling; without any, all.
         overlay_root: The folder of the wheel that device wheels are laid over; by default the one with device code.
         device_name: What the names of device wheels begin with; by default that of the wheel and ``-device``.
@@ -605,7 +605,7 @@ def split_wheel(
         device_prefix=device_name,
         jobs=worker_count(jobs),
     )
-    return split_this(Path(wheel), Path(dest_dir), order, SourceDate.from_environment(os.environ))
+    return split_this(Path(wheel), Path(output), order, SourceDate.from_environment(os.environ))
 
 
 def _choice(targets: Iterable[str] | str, scheme: str, level: int) -> SplitChoice:
@@ -621,14 +621,14 @@ def _choice(targets: Iterable[str] | str, scheme: str, level: int) -> SplitChoic
 
 
 def join(
-    host: GivenPath, devices: GivenPaths, dest_dir: GivenPath, *, compress: bool = False, level: int = DEVICE_CODE_LEVEL
+    host: GivenPath, devices: GivenPaths, output: GivenPath, *, compress: bool = False, level: int = DEVICE_CODE_LEVEL
 ) -> JoinReport:
     """Join a host folder and any folders of targets: libraries get their code back, byte for byte.
 
     Args:
         host: The host folder, or one split library.
         devices: The folder or folders of targets.
-        dest_dir: The folder for the joined tree; it must not exist.
+        output: The folder for the joined tree; it must not exist.
         compress: Whether all bundles are compressed, also those that were plain before the split.
         level: The zstd level of compressed bundles; higher ones are tried where these have no room.
 
@@ -641,13 +641,13 @@ def join(
         ```
     """
     storage = _join_storage(level, compress=compress)
-    return join_tree(Path(host), paths_given(devices), Path(dest_dir), storage)
+    return join_tree(Path(host), paths_given(devices), Path(output), storage)
 
 
 def join_wheels(
     host: GivenPath,
     devices: GivenPaths,
-    dest_dir: GivenPath,
+    output: GivenPath,
     *,
     compress: bool = False,
     level: int = DEVICE_CODE_LEVEL,
@@ -658,7 +658,7 @@ def join_wheels(
     Args:
         host: The host wheel.
         devices: The device wheel or wheels.
-        dest_dir: The folder for the joined wheel, not that of the host; it is made when it does not exist.
+        output: The folder for the joined wheel, not that of the host; it is made when it does not exist.
         compress: Whether all bundles are compressed, also those that were plain before the split.
         level: The zstd level of compressed bundles; higher ones are tried where these have no room.
         jobs: The number of workers; 0 for one per core.
@@ -676,7 +676,7 @@ def join_wheels(
     """
     moment = SourceDate.from_environment(os.environ)
     storage = _join_storage(level, compress=compress)
-    return join_these(Path(host), paths_given(devices), Path(dest_dir), moment, storage, jobs=worker_count(jobs))
+    return join_these(Path(host), paths_given(devices), Path(output), moment, storage, jobs=worker_count(jobs))
 
 
 def _join_storage(level: int, *, compress: bool) -> JoinStorage:

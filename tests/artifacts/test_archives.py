@@ -229,7 +229,7 @@ def test_a_tar_that_ends_early_is_reported(make_tar: MakeTar, tmp_path: Path, ke
     tar = make_tar([MANIFEST, member("stage/x", size=1000)])[:kept]
     assert problems(tmp_path, tar)[0] in {
         (
-            "blas_lib_generic.tar.xz: does not contain a valid tar (its end is missing). Download or create the "
+            "blas_lib_generic.tar.xz: does not contain a valid tar (the end is missing). Download or create the "
             "archive "
             "again."
         ),

@@ -467,7 +467,7 @@ def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> N
     with pytest.raises(DebError) as error:
         read_all(path)
 
-    expected = f"{path}: data.tar is corrupt or truncated (its end is missing). Download the package again."
+    expected = f"{path}: data.tar is corrupt or truncated (the end is missing). Download the package again."
     assert str(error.value) == expected
 
 
@@ -475,7 +475,7 @@ def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> N
     ("damage", "why"),
     [
         pytest.param(b"\xff" * 512, "a header is damaged: bad checksum", id="no header"),
-        pytest.param(bytes(512), "data follows the blocks of zeros at its end", id="zeros"),
+        pytest.param(bytes(512), "data follows the zero blocks at the end", id="zeros"),
     ],
 )
 @pytest.mark.parametrize(

@@ -359,7 +359,7 @@ def test_a_folder_is_compressed_and_wheels_in_it_are_named(tree: Path, tmp_path:
         (str(tree / "x_gfx906.kpack"), 1),
     ]
     assert (tmp_path / "out/x_gfx906.kpack").read_bytes() == make_kpack(kernels)
-    assert report.warnings == (f"{wheel}: is a wheel and is left unchanged; to process it, name it directly",)
+    assert report.warnings == (f"{wheel}: is a wheel and is left unchanged; to process it, specify the wheel itself",)
     assert (report.dropped, report.copied) == ((), 8)
     assert (tmp_path / "out/lib/librocblas.so").readlink() == Path("librocblas.so.5")
 

@@ -29,7 +29,6 @@ NOT_RUN = {
     ],
     "docs/device-code.md": [
         "the sample SDK has no static library with device code",
-        "the sample SDK has no split library",
     ],
     "docs/diff.md": [
         "it needs two builds",
@@ -51,9 +50,6 @@ NOT_RUN = {
         "the tutorial of the framework builder runs it, but for build.sh, which needs Bazel",
         "it needs a checkout of JAX",
         "it needs an environment with JAX",
-    ],
-    "docs/known-faults.md": [
-        "it is a test itself",
     ],
     "docs/mirror.md": [
         "the commands install into the environment that they are run in",

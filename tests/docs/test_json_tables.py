@@ -35,6 +35,7 @@ class Document(msgspec.Struct, rename="kebab"):
     kind: Kind
     is_new: bool
     all_parts: tuple[Part, ...]
+    """`None` if there are no parts."""
     by_name: dict[str, Part]
     level: Literal["a", "b"]
 
@@ -44,9 +45,9 @@ def test_each_key_has_its_kind_of_value_and_its_meaning() -> None:
         ("top.name", "text or null", ""),
         ("top.kind", "`old`, `new`", ""),
         ("top.is-new", "true or false", ""),
-        ("top.all-parts", "list of objects", ""),
+        ("top.all-parts", "list of objects", "null if there are no parts."),
         ("top.all-parts.size", "number", "The size in `bytes`. (PEP 700)"),
-        ("top.by-name", "object by name", ""),
+        ("top.by-name", "object by name", "It has the keys of `top.all-parts`."),
         ("top.level", "`a`, `b`", ""),
     ]
 

@@ -53,4 +53,4 @@ def test_every_test_that_the_pages_name_exists_and_every_row_of_what_was_found_n
     assert [path + test for path, test in rows if f"\ndef {test}(" not in (ROOT / path).read_text()] == []
     assert len(rows) == sum(len(table.splitlines()) for table in tables)
     assert len(_RESULTS) == 4
-    assert len(tables) == 6
+    assert len(tables) == 5

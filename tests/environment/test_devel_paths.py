@@ -99,7 +99,7 @@ WHOLE = tar(*PATHS)
 @pytest.mark.parametrize(
     ("name", "content", "found"),
     [
-        ("_devel.tar", b"", "is damaged or truncated (its end is missing); expected a tar file"),
+        ("_devel.tar", b"", "is damaged or truncated (the end is missing); expected a tar file"),
         ("_devel.tar", WHOLE[:2000], "is damaged or truncated (a header is damaged: truncated header)"),
         ("_devel.tar.xz", lzma.compress(WHOLE)[:-20], "is damaged or truncated (its stream is truncated)"),
         ("_devel.tar.zst", zstd.compress(WHOLE)[:-9], "is damaged or truncated ("),

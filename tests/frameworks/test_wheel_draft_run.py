@@ -136,7 +136,7 @@ def test_two_license_texts_of_one_name_are_both_there(outputs: Path, sample_dist
         ("../x y", "is '../x y'; expected a tag such as manylinux_2_28_x86_64, or several joined by dots"),
         (
             "manylinx_2_28_x86_64",
-            "is 'manylinx_2_28_x86_64', which no installer accepts; expected a tag that installers accept",
+            "is 'manylinx_2_28_x86_64', which installers don't accept; expected a tag that installers accept",
         ),
     ],
 )

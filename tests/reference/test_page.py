@@ -11,7 +11,7 @@ from tests.support.places import ROOT
 pytestmark = pytest.mark.slow
 
 TESTS = ROOT / "tests"
-PAGE = TESTS.parent / "docs/known-faults.md"
+PAGE = TESTS / "reference/KNOWN_FAULTS.md"
 TEST_ID = re.compile(r"`([\w/]+/test_\w+)::(test_\w+)`")
 
 

@@ -44,7 +44,7 @@ def test_a_sdist_that_is_renamed_or_damaged_is_told(tmp_path: Path) -> None:
 def test_a_name_that_no_sdist_has_is_told(tmp_path: Path, name: str) -> None:
     path = make(tmp_path / name)
     [fault] = verify_sdist(path).faults
-    assert (fault.place, fault.found) == (str(path), "is not the file name of a wheel or sdist")
+    assert (fault.place, fault.found) == (str(path), "isn't the file name of a wheel or sdist")
 
 
 def test_a_sdist_without_metadata_is_told(tmp_path: Path) -> None:
@@ -59,4 +59,6 @@ def test_a_sdist_with_other_metadata_behind_its_own_is_told(tmp_path: Path) -> N
     names = ("rocm-7.0/PKG-INFO", "/rocm-7.0/PKG-INFO")
     blocks = [tar_block(tarfile.REGTYPE, text, name=name) for name in names]
     path.write_bytes(gzip.compress(b"".join(blocks) + bytes(1024)))
-    assert verify_sdist(path).faults == (Fault("damaged", str(path), "has rocm-7.0/PKG-INFO twice", "each file once"),)
+    assert verify_sdist(path).faults == (
+        Fault("damaged", str(path), "has rocm-7.0/PKG-INFO twice", "each file only once"),
+    )

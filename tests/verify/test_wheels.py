@@ -57,13 +57,13 @@ def test_headers_and_names_that_installers_refuse_are_faults(wheel: Path) -> Non
             "damaged",
             member,
             "its own header has a ZIP64 field of 8 bytes",
-            "no ZIP64 field, since its sizes fit the header",
+            "no ZIP64 field, because the sizes fit in the header",
         ),
         Fault(
             "damaged",
             member,
             "its directory entry has a ZIP64 field of 8 bytes",
-            "no ZIP64 field, since its sizes fit the header",
+            "no ZIP64 field, because the sizes fit in the header",
         ),
         Fault("damaged", member, "has a name with a control character", "a path inside the environment"),
     )

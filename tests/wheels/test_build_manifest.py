@@ -121,7 +121,7 @@ def with_path(path: str) -> bytes:
             b"",
             (
                 "m: is empty; expected a rocwheel-build.json written by 'rocwheel build'. "
-                "Copy it again, or repeat the build"
+                "Copy the file again, or repeat the build"
             ),
         ),
         (
@@ -167,10 +167,10 @@ def with_path(path: str) -> bytes:
             json.dumps(GOOD | {"inputs": [GOOD["inputs"][0] | {"place": "\ud800"}]}).encode(),
             "m: has 'base_lib_generic' at '\\ud800'; expected a path or a URL",
         ),
-        (with_path("/etc/passwd"), "m: names the output '/etc/passwd', an absolute path; expected a path below its"),
+        (with_path("/etc/passwd"), "m: names the output '/etc/passwd', an absolute path; expected a path below the"),
         (with_path("dist/../../a"), "m: names the output 'dist/../../a', a path that leads out of the folder"),
         (with_path("dist\\a"), "m: names the output 'dist\\\\a', a name with a backslash"),
-        (with_path("dist//a"), "m: names the output 'dist//a', a path that is not normalized"),
+        (with_path("dist//a"), "m: names the output 'dist//a', a path that isn't normalized"),
         (with_path(""), "m: names the output '', which is not a file"),
         (with_path("a\nb"), "m: names the output 'a\\nb', which contains control characters"),
     ],
@@ -186,9 +186,9 @@ def test_all_bad_paths_are_told_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_manifest(json.dumps(GOOD | {"outputs": outputs}).encode(), "m")
     assert [str(problem) for problem in caught.value.problems] == [
-        "m: names the output '/a', an absolute path; expected a path below its folder",
-        "m: names the output '../b', a path that leads out of the folder; expected a path below its folder",
-        "m: names the output 'c' 2 times; expected each output once",
+        "m: names the output '/a', an absolute path; expected a path below the manifest's folder",
+        "m: names the output '../b', a path that leads out of the folder; expected a path below the manifest's folder",
+        "m: names the output 'c' 2 times; expected each output only once",
     ]
 
 
@@ -307,7 +307,7 @@ def test_a_folder_that_is_not_there_yet_is_fine(tmp_path: Path) -> None:
 def test_checksums_of_other_files_are_never_replaced(tmp_path: Path, line: str) -> None:
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  dist/a.whl\n{line}\n")
     with pytest.raises(
-        InputError, match="SHA256SUMS: contains checksums of files that are not from a build; expected no file"
+        InputError, match="SHA256SUMS: contains checksums of files that aren't from a build; expected no file"
     ):
         check_manifest_place(tmp_path)
 
@@ -326,7 +326,7 @@ def test_what_is_no_file_is_told_for_both(tmp_path: Path, kind: str) -> None:
     found = "a symlink" if kind == "link" else "not a file"
     assert [str(problem) for problem in caught.value.problems] == [
         f"{tmp_path / name}: is {found}; expected no file, or the file of an earlier build. "
-        "Move it, or choose another --dest-dir."
+        "Move that file, or choose another --dest-dir."
         for name in ("rocwheel-build.json", "SHA256SUMS")
     ]
 

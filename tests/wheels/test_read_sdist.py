@@ -82,7 +82,7 @@ def test_the_first_file_of_the_name_below_the_top_folder_is_read(tmp_path: Path)
 )
 def test_a_second_file_which_installers_would_keep_is_refused(tmp_path: Path, second: bytes) -> None:
     path = sdist(tmp_path, INFO, second, END)
-    with pytest.raises(InputError, match=r"has a-1\.0/PKG-INFO twice; expected each file once"):
+    with pytest.raises(InputError, match=r"has a-1\.0/PKG-INFO twice; expected each file only once"):
         read_sdist_file(path, "PKG-INFO", to_end=True)
 
 
@@ -119,7 +119,7 @@ def test_a_file_that_is_written_through_a_link_is_refused(
         read_sdist_file(path, "PKG-INFO", to_end=True)
     assert str(caught.value) == (
         f"{path}: has {second.removeprefix('./')!r}, which would be written through the link {through!r}; "
-        "expected no file behind a link. Build or fetch it again."
+        "expected no files behind links. Build or fetch it again."
     )
 
 
@@ -202,7 +202,7 @@ def test_links_beyond_all_measure_are_refused_in_little_memory(tmp_path: Path) -
     names = (f"a-1.0/{number}/{'x/' * 50}l" for number in range(2000))
     path = sdist(tmp_path, *(link(name, "y") for name in names), END)
     assert run_python(SDIST_FILE_READ, path, memory=400 << 20) == (
-        f"InputError {path}: not a readable .tar.gz archive (its links and their folders have more than 50000 names). "
+        f"InputError {path}: not a readable .tar.gz archive (the links and their folders have more than 50000 names). "
         "Build or fetch it again.\n"
     )
 

@@ -91,7 +91,7 @@ def test_attributes_of_64_kib_are_passed_over() -> None:
         (block(PAX, record(b"path", b"x")) * 3000 + FILE, "too many headers in a row belong to the same member"),
         (block(PAX, b"x" * 100) + FILE, "a pax record is damaged"),
         (block(PAX, b"2 " * 500 + b"a=\n") + FILE, "a pax record is damaged"),
-        (FILE, "its end is missing"),
+        (FILE, "the end is missing"),
     ],
 )
 def test_what_is_beyond_bounds_or_damaged_is_refused(data: bytes, expected: str) -> None:
@@ -117,7 +117,7 @@ def test_a_sparse_member_is_refused_before_its_map_is_read(data: bytes) -> None:
 def test_the_members_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.wheels.tar.MAX_MEMBERS", 2)
     assert names(FILE * 2 + END) == ["n", "n"]
-    assert refusal(FILE * 3 + END) == "it has more than 2 members"
+    assert refusal(FILE * 3 + END) == "the tar has more than 2 members"
 
 
 def pack(path: Path, parts: Iterable[bytes]) -> Path:
@@ -141,7 +141,7 @@ def unknown_records_for_all() -> Iterator[bytes]:
     yield from many(block(PAX, record(b"path", b"a")) + FILE, 2000)
 
 
-TOO_MANY_NAMES = "ReadError its names have more than 67108864 bytes"
+TOO_MANY_NAMES = "ReadError the names have more than 67108864 bytes in total"
 
 
 @pytest.mark.parametrize(

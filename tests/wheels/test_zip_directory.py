@@ -103,7 +103,7 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
     assert str(error.value) == (
         f"{path}: unpacks {path.stat().st_size} bytes to 17825792 bytes; expected at "
         "most 1 GiB, or 200 times its size. "
-        "If you trust it, pack it again without compression."
+        "If you trust the archive, pack it again without compression."
     )
 
 

@@ -151,16 +151,20 @@ HIDDEN_MEMBER = HIDDEN[: HIDDEN.index(_CENTRAL)]
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        pytest.param(_with_gap(HIDDEN_MEMBER), "bytes 43 to 96 belong to no member", id="a hidden member"),
-        pytest.param(_with_gap(b"\0" * 12), "bytes 43 to 55 belong to no member", id="a false descriptor"),
-        pytest.param(b"#!/bin/sh\n" + _archive("a"), "bytes 0 to 10 belong to no member", id="a script before it"),
-        pytest.param(_archive("a") + _archive("b"), "bytes 0 to 112 belong to no member", id="two archives"),
-        pytest.param(_archive("a", comment=_archive("b")), "belong to no member", id="an archive in the comment"),
+        pytest.param(_with_gap(HIDDEN_MEMBER), "bytes 43 to 96 don't belong to any member", id="a hidden member"),
+        pytest.param(_with_gap(b"\0" * 12), "bytes 43 to 55 don't belong to any member", id="a false descriptor"),
+        pytest.param(
+            b"#!/bin/sh\n" + _archive("a"), "bytes 0 to 10 don't belong to any member", id="a script before it"
+        ),
+        pytest.param(_archive("a") + _archive("b"), "bytes 0 to 112 don't belong to any member", id="two archives"),
+        pytest.param(
+            _archive("a", comment=_archive("b")), "don't belong to any member", id="an archive in the comment"
+        ),
         pytest.param(_archive("a") + b"more", "has 4 bytes after its end", id="bytes behind it"),
-        pytest.param(_with_count(1), "has 2 entries, but its end record says 1", id="fewer entries"),
-        pytest.param(_with_count(3), "has 2 entries, but its end record says 3", id="more entries"),
+        pytest.param(_with_count(1), "has 2 entries, but the end record says 1", id="fewer entries"),
+        pytest.param(_with_count(3), "has 2 entries, but the end record says 3", id="more entries"),
         pytest.param(_with_extra(b"../b"), "!a: also has the name b'../b'; expected one name", id="a Unicode path"),
-        pytest.param(_renamed(b"ab.c", b"a\0.c"), "!a: its name has a NUL byte", id="a NUL byte"),
+        pytest.param(_renamed(b"ab.c", b"a\0.c"), "!a: the name has a NUL byte", id="a NUL byte"),
         pytest.param(
             _renamed(b"ab.c", b"ab./"), "!ab./: is a folder with content; expected an empty folder", id="a full folder"
         ),
@@ -301,19 +305,19 @@ def test_records_that_agree_are_read(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("offset", "layout", "value", "found"),
     [
-        pytest.param(4, "H", 1, "last one has 1, but the ZIP64 record has 0; expected 0 or 65535", id="disk"),
-        pytest.param(6, "H", 1, "last one has 1, but the ZIP64 record has 0; expected 0 or", id="first disk"),
-        pytest.param(8, "H", 1, "last one has 1, but the ZIP64 record has 2; expected 2 or", id="number here"),
-        pytest.param(10, "H", 1, "last one has 1, but the ZIP64 record has 2; expected 2 or 6", id="number"),
-        pytest.param(12, "I", 47, "last one has 47, but the ZIP64 record has 94; expected 94", id="length"),
-        pytest.param(16, "I", 38, "last one has 38, but the ZIP64 record has 76; expected 76", id="offset"),
+        pytest.param(4, "H", 1, "last record has 1, but the ZIP64 record has 0; expected 0 or 65535", id="disk"),
+        pytest.param(6, "H", 1, "last record has 1, but the ZIP64 record has 0; expected 0 or", id="first disk"),
+        pytest.param(8, "H", 1, "last record has 1, but the ZIP64 record has 2; expected 2 or", id="number here"),
+        pytest.param(10, "H", 1, "last record has 1, but the ZIP64 record has 2; expected 2 or 6", id="number"),
+        pytest.param(12, "I", 47, "last record has 47, but the ZIP64 record has 94; expected 94", id="length"),
+        pytest.param(16, "I", 38, "last record has 38, but the ZIP64 record has 76; expected 76", id="offset"),
     ],
 )
 def test_a_last_record_that_contradicts_the_one_for_large_archives_is_refused(
     tmp_path: Path, offset: int, layout: str, value: int, found: str
 ) -> None:
     refusal = _refusal(tmp_path / "a.zip", _changed(LARGE, _ENDING_END, offset, layout, value))
-    assert refusal.startswith(f"its end records disagree: the {found}")
+    assert refusal.startswith(f"the end records disagree: the {found}")
 
 
 @pytest.mark.parametrize(
@@ -321,44 +325,47 @@ def test_a_last_record_that_contradicts_the_one_for_large_archives_is_refused(
     [
         pytest.param(
             _changed(PLAIN, _ENDING_END, 4, "2H", 1, 1),
-            "says that it is one of several files; expected a single",
+            "says that the archive is one of several files; expected a single",
             id="disks",
         ),
-        pytest.param(_changed(PLAIN, _ENDING_END, 8, "H", 1), "says that it is one of several files", id="number here"),
-        pytest.param(_changed(PLAIN, _ENDING_END, 8, "2H", 1, 1), "2 entries, but its end record says 1", id="number"),
+        pytest.param(
+            _changed(PLAIN, _ENDING_END, 8, "H", 1), "says that the archive is one of several files", id="number here"
+        ),
+        pytest.param(_changed(PLAIN, _ENDING_END, 8, "2H", 1, 1), "2 entries, but the end record says 1", id="number"),
         pytest.param(
             _shifted(PLAIN),
-            "its central directory is at byte 76, but its end record says byte 84; expected the same offset",
+            "the central directory is at byte 76, but the end record says byte 84; expected the same offset",
             id="offset",
         ),
         pytest.param(
             _changed(_changed(LARGE, _RECORD, 24, "2Q", 1, 1), _ENDING_END, 8, "2H", 1, 1),
-            "its central directory has 2 entries, but its end record says 1; expected the same number",
+            "the central directory has 2 entries, but the end record says 1; expected the same number",
             id="number of large archives",
         ),
         pytest.param(
             _changed(_shifted(LARGE), _RECORD, 48, "Q", 84),
-            "its central directory is at byte 76, but its end record says byte 84",
+            "the central directory is at byte 76, but the end record says byte 84",
             id="offset of large archives",
         ),
         pytest.param(
             _changed(LARGE, _RECORD, 4, "Q", 64),
-            "its ZIP64 end record is 64 bytes long; expected 44",
+            "the ZIP64 end record is 64 bytes long; expected 44",
             id="longer record",
         ),
         pytest.param(
             _changed(LARGE, _LOCATOR, 8, "Q", 38),
-            "its locator has a ZIP64 end record at byte 38; expected a ZIP64 end record right before the locator",
+            "the locator refers to a ZIP64 end record at byte 38; expected a ZIP64 end record right before the locator",
             id="record elsewhere",
         ),
         pytest.param(
             _with_last_comment(struct.pack("<4sIQI", _LOCATOR, 0, 38, 1)),
-            "its locator has a ZIP64 end record at byte 38; expected a ZIP64 end record right before the locator",
+            "the locator refers to a ZIP64 end record at byte 38; expected a ZIP64 end record right before the locator",
             id="record that is no part of its end",
         ),
         pytest.param(
             _changed(PLAIN, _ENDING_CENTRAL, 32, "H", 22),
-            "its central directory at byte 76 doesn't have the 94 bytes in its end record; expected a complete archive",
+            "the central directory at byte 76 doesn't have the 94 bytes that the end record declares; "
+            "expected a complete archive",
             id="a comment beyond the directory",
         ),
     ],
@@ -370,5 +377,5 @@ def test_an_end_that_is_not_true_of_the_directory_is_refused(tmp_path: Path, dat
 def test_an_end_within_the_comment_of_another_is_refused(tmp_path: Path) -> None:
     other = struct.pack("<4s4H2IH", _ENDING_END, 0, 0, 1, 1, 47, 76, 22)
     assert _refusal(tmp_path / "a.zip", _with_last_comment(other)) == (
-        "it has two end records; expected one end record. Build or download it again."
+        "the archive has two end records; expected only one end record. Build or download it again."
     )

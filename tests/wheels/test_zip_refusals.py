@@ -81,15 +81,21 @@ ZIP64_OF_8 = b"\1\0\x08\0" + bytes(8)
     [
         (
             raw_zip(RawMember(b"a", b"content", extra=ZIP64_OF_8)),
-            "!a: its own header has a ZIP64 field of 8 bytes; expected no ZIP64 field, since its sizes fit the header",
+            (
+                "!a: its own header has a ZIP64 field of 8 bytes; expected no ZIP64 field, because the sizes fit "
+                "in the header"
+            ),
         ),
         (
             raw_zip(RawMember(b"a", flags=0x20, directory_flags=0), RawMember(b"b", flags=0x20, directory_flags=0)),
-            ": 2 members (a, b): its own header says that it is a patch; expected bit 5 of the flags to be clear",
+            (
+                ": 2 members (a, b): its own header says that the member is a patch; expected bit 5 of the flags "
+                "to be clear"
+            ),
         ),
         (
             raw_zip(RawMember(b"a", extra=b"\x55\x54\x09\0\1\0")),
-            "!a: its own header has an extra field 0x5455 of 2 bytes; expected the 9 that it declares",
+            "!a: its own header has an extra field 0x5455 of 2 bytes; expected the 9 bytes that it declares",
         ),
     ],
     ids=["a ZIP64 field", "a flag of two members", "an extra field that is cut off"],
@@ -98,7 +104,9 @@ def test_a_refused_header_is_told_and_its_members_are_read(tmp_path: Path, data:
     path = tmp_path / "a.zip"
     path.write_bytes(data)
     archive = read_archive(path)
-    assert list(map(str, archive.refused)) == [f"{path}{found}. Pack it again, as 'rocwheel repair' does."]
+    assert list(map(str, archive.refused)) == [
+        f"{path}{found}. Pack the archive again, for example, with 'rocwheel repair'."
+    ]
     assert [member.name for member in archive.members] == ["a", "b"][: data.count(b"PK\1\2")]
 
 
@@ -180,8 +188,8 @@ def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
         ("/etc/evil.so", "an absolute path"),
         ("C:/evil.dll", "an absolute path"),
         ("demo\\evil.dll", "a name with a backslash, which separates folders on some systems"),
-        ("demo/./a.so", "a path that is not normalized"),
-        ("demo//a.so", "a path that is not normalized"),
+        ("demo/./a.so", "a path that isn't normalized"),
+        ("demo//a.so", "a path that isn't normalized"),
         ("demo/..a/b..so", ""),
     ],
 )  # fmt: skip

@@ -222,7 +222,7 @@ def _read_options(
     ] = None,
     allow_missing: Annotated[
         bool,
-        option("--allow-missing", help="Merge builds that lack files for their targets."),
+        option("--allow-missing", help="Merge builds even if files for their targets are missing."),
     ] = False,
 ) -> MergeOptions:
     return MergeOptions(str(primary), tuple(may_differ or ()), allow_missing)

@@ -69,7 +69,7 @@ WithRequirementsOption = Annotated[
     option("--with-requirements", help="Fetch the requirements of the wheels with pip or uv, and use them as --with."),
 ]
 IndexUrlOption = Annotated[
-    str, option(metavar="URL", help="Fetch packages from this index.", show_default="that of pip's settings")
+    str, option(metavar="URL", help="Fetch packages from this index.", show_default="from pip's settings")
 ]
 FindLinksOption = Annotated[
     list[str] | None, option(metavar="PLACE", help="Fetch packages from this folder or page, too.")

@@ -39,7 +39,8 @@ from rocwheel.stores.urls import is_url
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 _CacheOption = Annotated[
-    bool, option("--cache/--no-cache", help="Reuse packed files of other builds, and keep packed files for them.")
+    bool,
+    option("--cache/--no-cache", help="Reuse packed files from other builds, and keep packed files for later builds."),
 ]
 
 
@@ -216,7 +217,7 @@ def demo(
         Platform,
         option(
             "--platform",
-            help="Use the sample SDK for this system. uv installs the one for Windows, without a test.",
+            help="Use the sample SDK for this system. The SDK for Windows is installed with uv and isn't tested.",
         ),
     ] = Platform.LINUX,
     *,

@@ -139,7 +139,7 @@ def prune(
     ] = None,
     out: Output,
 ) -> None:
-    """Remove what was least recently used from the caches.
+    """Remove the least recently used entries from the caches.
 
     The limit applies to packed files, to fetched folders, and to publishing notes. The command also removes what killed
     builds left, and keeps folders that are in use. A running build packs a missing file again. The exit status is 1 if

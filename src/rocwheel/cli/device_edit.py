@@ -83,8 +83,8 @@ def _read_storage(
 def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, rewriting: Rewriting) -> None:
     """Compress device code where it is stored.
 
-    No address and no relocation changes. Freed space becomes a hole in the file; --trim removes it. ROCm 6.2 and later
-    read compressed bundles of version 2. ROCm 7.1 and later read version 3, which bundles from 4 GiB need.
+    Addresses and relocations stay the same. Freed space becomes a hole in the file; --trim removes it. ROCm 6.2 and
+    later read compressed bundles of version 2. ROCm 7.1 and later read version 3, which bundles of 4 GiB or more need.
 
     In kpack archives, the command compresses each code object. It changes compressed code only if --level makes the
     code smaller. It copies everything else in a folder; wheels in a folder stay unchanged.
@@ -127,7 +127,7 @@ def prune(
     force: ForceOption = False,
     rewriting: Rewriting,
 ) -> None:
-    """Remove device code for all other targets.
+    """Remove device code for all targets except the given ones.
 
     From a folder or wheel, the command also removes files for other targets. A target without features keeps all
     variants of its processor. The command copies everything else in a folder. It refuses a folder that holds wheels

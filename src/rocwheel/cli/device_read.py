@@ -151,7 +151,9 @@ _TargetOption = Annotated[
     list[str] | None,
     shared("--targets", "Extract only the code for these targets.", show_default="all targets"),
 ]
-_RuleOption = Annotated[MatchRule, option(help="Select the code for a target with this rule.")]
+_RuleOption = Annotated[
+    MatchRule, option(help="Select code that matches exactly, or code that a stock or extended runtime would load.")
+]
 _AllowMissingOption = Annotated[bool, option("--allow-missing", help="Skip bundles without code for the targets.")]
 _OutputOption = Annotated[
     Path, shared("--output", "Write the files to this folder, and create it if needed.", metavar="DIR")

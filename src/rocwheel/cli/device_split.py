@@ -242,7 +242,7 @@ def split(
     """Split device code into a part for each GPU target.
 
     A folder becomes a host folder without device code, and a folder for each target to lay over it. A wheel becomes a
-    host wheel with an extra for each target, and device wheels. They replace the device wheels of an earlier split.
+    host wheel with an extra for each target, and device wheels. These wheels replace those of an earlier split.
 
     Libraries find their code in archives below .kpack, as runtimes with kpack support expect. Kernel files and
     databases move to their targets. What can't be split stays in the host folder, and the output lists it.

@@ -166,7 +166,7 @@ def diff(
     old: Annotated[
         Path, argument(metavar="OLD", help="The old wheel, sdist, build, artifacts, environment, or folder.")
     ],
-    new: Annotated[Path, argument(metavar="NEW", help="The new one, of the same kind.")],
+    new: Annotated[Path, argument(metavar="NEW", help="The new version, of the same kind.")],
     *,
     ignore: Annotated[
         list[str] | None,

@@ -190,7 +190,7 @@ def read_index_variants(
             metavar="TARGETS",
             shell_complete=complete_targets,
             help="List variants for machines with these GPUs, in order of preference.",
-            show_default="each machine is asked",
+            show_default="each machine decides",
         ),
     ] = None,
 ) -> IndexVariants:
@@ -215,7 +215,7 @@ _OutputOption = Annotated[
         "--output",
         metavar="DIR",
         help="Write the index to this folder.",
-        show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",
+        show_default="DIST_DIR/../simple, or simple-NAME if DIST_DIR isn't named dist",
     ),
 ]
 
@@ -238,7 +238,7 @@ def _read_options(
             "--upload-time",
             metavar="TIME",
             help="Set the upload time of new files.",
-            show_default="SOURCE_DATE_EPOCH, else when each was last written",
+            show_default="SOURCE_DATE_EPOCH, else when the file was last written",
         ),
     ] = None,
 ) -> IndexOptions:
@@ -270,7 +270,7 @@ def index(
     The index follows PEP 503 and PEP 691. It works with file:// URLs and on any static web server. The packages stay
     unchanged; core metadata goes next to each file as FILE.metadata.
 
-    A folder in DIST_DIR with packages gets an index of its own, as builds per family need. That index also lists the
+    A folder of packages in DIST_DIR, such as a folder for a family, gets its own index. That index also lists the
     packages directly in DIST_DIR. The exit status is 2 if a file can't be read; the index lists all other files.
 
     With a TOML file, the pages link to files in other indexes.

@@ -83,7 +83,7 @@ _VersionOption = Annotated[
 _DevelOption = Annotated[bool, option("--devel", help="Copy development packages, too.")]
 _RequirementsOption = Annotated[
     bool,
-    option("--with-requirements", help="Copy their requirements from the same indexes, too."),
+    option("--with-requirements", help="Copy the requirements of the projects from the same indexes, too."),
 ]
 _VariantsOption = Annotated[bool, option("--variants", help="Copy wheel variants (draft PEP 825), too.")]
 _PoolOption = Annotated[
@@ -92,7 +92,7 @@ _PoolOption = Annotated[
         "--pool",
         metavar="PROJECT",
         help="Use the versions of this project from all indexes.",
-        show_default="each project is that of the first index that has it",
+        show_default="the first index that has the project",
     ),
 ]
 
@@ -136,7 +136,7 @@ def read_mirror_options(
             metavar="TARGETS",
             shell_complete=complete_targets,
             help="List variants for machines with these GPUs, in order of preference.",
-            show_default="as in the last run, else each machine is asked",
+            show_default="as in the last run, else each machine decides",
         ),
     ] = None,
 ) -> MirrorOptions:

@@ -23,7 +23,7 @@ IndexOption = Annotated[
         "--output",
         metavar="DIR",
         help="Change the index in this folder or at this URL.",
-        show_default="the one of the folder of FILE",
+        show_default="the index of FILE's folder",
     ),
 ]
 

@@ -50,7 +50,7 @@ RecipeOption = Annotated[
     Path | None, option("--recipe", metavar="FILE", help="Use this recipe (TOML) instead of the recipe for ROCm.")
 ]
 VersionOption = Annotated[
-    str | None, shared("--version", "Set the version of all packages.", show_default="the SDK manifest's")
+    str | None, shared("--version", "Set the version of all packages.", show_default="from the SDK manifest")
 ]
 SuffixOption = Annotated[
     str, option("--version-suffix", metavar="TEXT", help="Append this text to the names of platform modules.")
@@ -142,7 +142,7 @@ RocmOption = Annotated[
     shared(
         "--rocm",
         "Compress device code for this ROCm release and later releases.",
-        show_default="the SDK manifest's",
+        show_default="from the SDK manifest",
     ),
 ]
 PlatformTagOption = Annotated[
@@ -154,7 +154,7 @@ PlatformOption = Annotated[
     option(
         "--platform",
         help="Fail unless the artifacts are for this system.",
-        show_default="the one that the files are for",
+        show_default="detected from the files",
     ),
 ]
 
@@ -224,7 +224,7 @@ _FromManifestOption = Annotated[
     option(
         "--from-manifest",
         metavar="PATH",
-        help="Build the same again: artifacts, recipe and options are those of this rocwheel-build.json, or folder.",
+        help="Repeat the build of this rocwheel-build.json or build folder, with its artifacts, recipe, and options.",
     ),
 ]
 _DestDirOption = Annotated[

@@ -68,7 +68,7 @@ def _read_upload_time(
             "--upload-time",
             metavar="TIME",
             help="Set the upload time of new files.",
-            show_default="when the store got each",
+            show_default="when the store received the file",
         ),
     ] = None,
 ) -> int | None:
@@ -98,7 +98,7 @@ def publish_command(
     lists a missing file. Several runs can publish at the same time, and a new run continues an interrupted one. The
     command never removes a file or replaces one with different bytes.
 
-    A folder in DIST_DIR with packages gets an index of its own, as builds per family need. S3 needs the extra
+    A folder of packages in DIST_DIR, such as a folder for a family, gets its own index. S3 needs the extra
     rocwheel[stores]. Set its credentials and endpoint with AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION, and so on.
 
     With a TOML file, the command uploads only pages, which link to files in other indexes.

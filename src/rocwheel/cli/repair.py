@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 
 ToolkitChoice = Annotated[
     ToolkitOption,
-    option(help="Load ROCm from the SDK's packages or from the system. Without it, use what fits the wheel."),
+    option(help="Load ROCm from the SDK's packages or from the system. With auto, use what fits the wheel."),
 ]
 PinOption = Annotated[
     Literal["release", "none", "minor", "exact"],
-    option(help="Pin the requirements that are added. Without it, pin the minor version."),
+    option(
+        help="Pin the requirements that are added: to the releases with the libraries, or to a minor or exact version."
+    ),
 ]
 KeepOption = Annotated[bool, option("--keep", help="Keep run path folders that can have libraries on some machine.")]
 InitOption = Annotated[bool, option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]

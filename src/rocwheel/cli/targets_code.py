@@ -219,7 +219,7 @@ def runs_on(
 ) -> None:
     """Print which device code a GPU would use, and why.
 
-    PATH can also stand before GPU. For a GPU without features, the command judges each setting that a machine can have.
+    GPU can also come after PATH. For a GPU without features, the command judges each setting that a machine can have.
     It skips kernel files that are named for other targets. Kernel files of a folder with the same answer share one
     line; -v prints a line for each.
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _INSTALLED = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
-"""The wheel folder whose files are installed next to the other packages."""
+"""The folder in a wheel whose files are installed next to the other packages."""
 
 
 def installed_place(member: str) -> str:
-    """Return where a wheel member is after installation. Return any other path unchanged."""
+    """Return the path of a wheel member after installation, or any other path unchanged."""
     return _INSTALLED.sub("", member, count=1)
 
 
@@ -41,9 +41,9 @@ class Binary(msgspec.Struct, frozen=True):
     """A file worth reading: a plain file or an archive member.
 
     ``name`` is the name in messages: its path, or ``wheel!member``. ``place`` is its ``/``-separated path inside the
-    folder or wheel where it was found. ``place`` is empty for a file that was given directly; such a file is read
-    whatever it holds. A member of a package that is not a wheel is unpacked to ``file``. For a remote file, ``file`` is
-    the path of its placeholder.
+    folder or wheel where it was found. ``place`` is empty for a file that was specified directly; such a file is read
+    regardless of its content. A member of a package that isn't a wheel is unpacked to ``file``. For a remote file,
+    ``file`` is the path of its placeholder.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Binary(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> Path | None:
-        """Return the folder of the file and of the files that belong to it, or `None` for a member of a package."""
+        """Return the folder of the file and the files that belong to it, or `None` for a member of a package."""
         is_itself = self.member is None and self.file in {None, Path(self.name)}
         return Path(self.name).parent if is_itself else None
 
@@ -67,7 +67,7 @@ class Binary(msgspec.Struct, frozen=True):
 
     @contextmanager
     def view(self, *, limit: int | None = None) -> Iterator[Data]:
-        """Yield the bytes.
+        """Yield the bytes of the file or member.
 
         A compressed wheel member is unpacked into an unnamed file that is deleted when the block ends. Raises
         `InputError` if the file can't be read, or if a member is damaged or unpacks to more than ``limit`` bytes.
@@ -81,7 +81,7 @@ class Binary(msgspec.Struct, frozen=True):
 
 
 def is_wheel(path: Path) -> bool:
-    """Return whether a file is a ZIP archive, as wheels are, rather than a binary with an appended archive.
+    """Return whether a file is a ZIP archive, like a wheel, and not a binary with an appended archive.
 
     Raises `InputError` if the file can't be read.
     """
@@ -89,14 +89,14 @@ def is_wheel(path: Path) -> bool:
 
 
 def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a warning for each wheel in a folder. Commands that change the other files don't open it."""
+    """Yield a warning for each wheel in a folder. Commands that change the other files don't open these wheels."""
     for path in paths:
         if path.suffix == ".whl" and path.is_file():
-            yield f"{path}: is a wheel and is left unchanged; to process it, name it directly"
+            yield f"{path}: is a wheel and is left unchanged; to process it, specify the wheel itself"
 
 
 def is_given_wheel(path: Path) -> bool:
-    """Return whether a file that was given directly is a wheel, as `is_wheel` does.
+    """Return whether a file that was specified directly is a wheel.
 
     Raises `InputError` if the file can't be read, or if it is named or begins like a wheel but isn't one.
     """
@@ -110,7 +110,7 @@ def is_given_wheel(path: Path) -> bool:
 
 
 def _head_of_archive(path: Path) -> tuple[bytes, bool]:
-    """Return the first bytes of a file, and whether it is a ZIP archive. Return empty values if it isn't a file."""
+    """Return the first bytes of a file, and whether it is a ZIP archive, or empty values if it isn't a file."""
     if not path.is_file():
         return b"", False
     try:
@@ -122,9 +122,9 @@ def _head_of_archive(path: Path) -> tuple[bytes, bool]:
 
 
 def read_binaries(path: Path, read: Callable[[Data, Binary], Result]) -> Iterator[tuple[str, Result | InputError]]:
-    """Yield the name of each binary at ``path`` and what ``read`` returns for its bytes.
+    """Yield the name of each binary at ``path``, and the result of ``read`` for its bytes.
 
-    In a folder or a wheel, a damaged file, or one that ``read`` rejects, is yielded with its error. An error about
+    If a file in a folder or wheel is damaged, or ``read`` rejects it, yield the error as the result. An error about
     ``path`` itself is raised.
     """
     for name, result in read_found(list(find_binaries(path)), read):
@@ -136,7 +136,7 @@ def read_binaries(path: Path, read: Callable[[Data, Binary], Result]) -> Iterato
 def read_found(
     binaries: Iterable[Binary | InputError], read: Callable[[Data, Binary], Result], *, limit: int | None = None
 ) -> Iterator[tuple[str, Result | InputError]]:
-    """Yield the name of each of ``binaries``, with what ``read`` returns for its bytes or with its error.
+    """Yield the name of each of ``binaries``, and the result of ``read`` for its bytes, or an error.
 
     A compressed member that unpacks to more than ``limit`` bytes is yielded with an error.
     """
@@ -161,15 +161,15 @@ def tracked_binaries(
 
 
 def find_all_binaries(paths: Iterable[Path]) -> Iterator[Binary | InputError]:
-    """Yield what `find_binaries` finds at each of ``paths``."""
+    """Yield the results of `find_binaries` for each of ``paths``."""
     for path in paths:
         yield from find_binaries(path)
 
 
 def find_places(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the path of every file in the folders and wheels among ``paths``, whatever its type, as in `Binary.place`.
+    """Yield the path of every file of any type in the folders and wheels among ``paths``, as in `Binary.place`.
 
-    Skips what can't be read: `find_binaries` reports it.
+    Unreadable files are skipped, because `find_binaries` reports them.
     """
     for path in paths:
         if path.is_dir():
@@ -192,8 +192,8 @@ def _member_names(wheel: Path) -> Iterator[str]:
 def find_binaries(path: Path) -> Iterator[Binary | InputError]:
     """Yield the binaries at ``path``, in order: the file itself, those below a folder, or those in a wheel.
 
-    Anything that can't be read, is damaged, or is not a regular file is yielded as an error, and the search continues.
-    In a folder, symlinks are skipped, wheels are opened, and files that are not binaries are left out.
+    Anything that can't be read, is damaged, or isn't a regular file is yielded as an error, and the search continues.
+    In a folder, symlinks are skipped, wheels are opened, and files that aren't binaries are left out.
     """
     try:
         mode = path.stat().st_mode
@@ -211,7 +211,7 @@ def find_binaries(path: Path) -> Iterator[Binary | InputError]:
         yield from _find_given(path)
     else:
         # Reading a pipe would block, and reading a device would never end.
-        yield InputError(path, "isn't a regular file", expected="a binary, a folder or a wheel")
+        yield InputError(path, "isn't a regular file", expected="a binary, a folder, or a wheel")
 
 
 def _find_given(path: Path) -> Iterator[Binary | InputError]:

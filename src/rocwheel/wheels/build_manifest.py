@@ -1,4 +1,4 @@
-"""The build manifest: the inputs, options, and outputs of a build, with checksums and provenance.
+"""Reads and writes build manifests: the inputs, options, and outputs of a build, with checksums and provenance.
 
 Statements: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. The predicate:
 https://slsa.dev/spec/v1.0/provenance. Both are written as unsigned JSON.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME = "rocwheel-build.json"
 BUILT_FOLDER = "dist"
-"""The folder for the distributions of a build, next to the manifest."""
+"""The folder for a build's distributions, next to the manifest."""
 SUMS_NAME = "SHA256SUMS"
 """The name of the checksum file, in the format of ``sha256sum -c``."""
 ATTESTATIONS = "attestations"
@@ -57,26 +57,25 @@ class ManifestInput(msgspec.Struct, frozen=True):
     """The name, such as ``blas_lib_generic``."""
     files: _Size
     size: _Size
-    """The total size of its files in bytes."""
+    """The total size of the artifact's files in bytes."""
     sha256: _Sha256
-    """The hash that `rocwheel.artifacts.summary` computes. A folder and an archive of one artifact have the same hash.
-    """
+    """The hash from `rocwheel.artifacts.summary`, which is the same for an artifact's folder and its archive."""
     place: str
-    """The location: a path relative to the manifest's folder, or a URL. In a store, only the artifact's name."""
+    """The location: a path relative to the manifest's folder, or a URL; in a store, only the artifact's name."""
 
 
 class ManifestRecipe(msgspec.Struct, frozen=True):
     """The recipe of the build."""
 
     name: str
-    """The file name; ``rocm.toml`` for the built-in recipe."""
+    """The file name, or ``rocm.toml`` for the built-in recipe."""
     sha256: _Sha256
     place: str = ""
-    """The location, in the same form as that of an input; empty for the built-in recipe."""
+    """The location, in the same form as an input's location; empty for the built-in recipe."""
 
 
 class ManifestOutput(msgspec.Struct, frozen=True):
-    """A distribution that the build made."""
+    """A distribution that the build created."""
 
     path: str
     """The ``/``-separated path relative to the manifest's folder."""
@@ -85,51 +84,54 @@ class ManifestOutput(msgspec.Struct, frozen=True):
 
 
 class BuildManifest(msgspec.Struct, frozen=True):
-    """A whole build. Equal builds have equal manifests: the only date is that of the sources."""
+    """A whole build. Equal builds have equal manifests, because the only date is the date of the sources."""
 
     rocwheel: str
     """The version of rocwheel."""
     source_date_epoch: _Seconds
     """The date of archive members, in seconds since 1970."""
     options: dict[str, Any]
-    """The options that affect bytes, named as in the Python API; ``level`` is the libdeflate level."""
+    """The options that affect the output, named as in the Python API; ``level`` is the libdeflate level."""
     recipe: ManifestRecipe
     inputs: tuple[ManifestInput, ...]
     outputs: tuple[ManifestOutput, ...]
-    """Sorted by path."""
+    """The outputs, sorted by path."""
     tools: dict[str, str] = {}
-    """The versions of Python and of the libraries, by name."""
+    """The versions of Python and of the libraries, keyed by name."""
     codecs: dict[str, str] = {}
-    """By codec name, the hash of its output for a sample. Some codecs choose their code path by the processor."""
+    """The hash of each codec's output for a sample, keyed by codec name.
+
+    Some codecs choose their code path based on the processor.
+    """
 
 
 def render_manifest(manifest: BuildManifest) -> bytes:
-    """Return a manifest as ASCII-only JSON, so that names that are not UTF-8 need no special rule."""
+    """Return a manifest as ASCII-only JSON, so that names that aren't UTF-8 don't need special treatment."""
     document = {"schema": MANIFEST_SCHEMA, **msgspec.to_builtins(manifest)}
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def render_sums(manifest: BuildManifest) -> bytes:
-    """Return the checksum file: one line for each output, as ``sha256sum -c`` expects in the manifest's folder."""
+    """Return the checksum file: a line for each output, in the format of ``sha256sum -c`` for the manifest's folder."""
     return "".join(f"{output.sha256}  {output.path}\n" for output in manifest.outputs).encode()
 
 
 MOST_OF_MANIFEST = 64 << 20
-"""The size limit in bytes. The manifest of a build with ten thousand outputs has two million."""
+"""The size limit in bytes. The manifest of a build with ten thousand outputs has two million bytes."""
 _SCHEMA = re.compile(r"rocwheel\.build-manifest/([0-9]{1,9})")
 _OURS = int(MANIFEST_SCHEMA.rpartition("/")[2])
 _EXPECTED = f"a {MANIFEST_NAME} written by 'rocwheel build'"
 
 
 def find_manifest(path: Path) -> Path:
-    """Return the path of a build's manifest, given the manifest itself, its folder, or the folder of the packages."""
+    """Return the path of a build's manifest; ``path`` is the manifest, its folder, or the folder of the packages."""
     if not path.is_dir():
         return path
     return manifest_beside(path) or path / MANIFEST_NAME
 
 
 def manifest_beside(folder: Path) -> Path | None:
-    """Return the manifest of the build whose packages are in ``folder``, or `None` if it has none. It may be ``.``."""
+    """Return the manifest of the build whose packages are in ``folder``, which may be ``.``, or `None`."""
     is_named = folder.name not in {"", ".."}
     name, parent = (folder.name, folder.parent) if is_named else (folder.resolve().name, folder / "..")
     beside = parent / MANIFEST_NAME
@@ -137,7 +139,7 @@ def manifest_beside(folder: Path) -> Path | None:
 
 
 def read_manifest(path: Path) -> BuildManifest:
-    """Read a manifest. Raises `InputError` if the file can't be read, and whatever `parse_manifest` raises."""
+    """Read a manifest. Raises `InputError` if the file can't be read, and the same errors as `parse_manifest`."""
     return parse_manifest(read_manifest_text(path), str(path))
 
 
@@ -149,12 +151,11 @@ def read_manifest_text(path: Path) -> bytes:
 def parse_manifest(data: bytes, source: str) -> BuildManifest:
     """Parse the JSON text of a manifest.
 
-    Raises `InputError` if the text is not a manifest, was written by a newer rocwheel, has an output path that is
-    duplicated or leads out of the folder, or has a location that no file can have. Raises `ProblemsError` for several
-    problems.
+    Raises `InputError` if the text isn't a manifest, was written by a newer rocwheel, has an output path that is
+    duplicated or leads out of the folder, or has an impossible location. Raises `ProblemsError` for several problems.
     """
     if not data.strip():
-        raise InputError(source, "is empty", expected=_EXPECTED, remedy="Copy it again, or repeat the build.")
+        raise InputError(source, "is empty", expected=_EXPECTED, remedy="Copy the file again, or repeat the build.")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as e:
@@ -166,7 +167,9 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
         raise InputError(source, found, expected=_EXPECTED)
     if int(match[1]) != _OURS:
         found = f"has the schema {match[0]}, which is from another version of rocwheel"
-        raise InputError(source, found, expected=MANIFEST_SCHEMA, remedy="Use the version of rocwheel that wrote it.")
+        raise InputError(
+            source, found, expected=MANIFEST_SCHEMA, remedy="Use the version of rocwheel that wrote the file."
+        )
     try:
         manifest = convert_value(document, BuildManifest)
     except msgspec.ValidationError as e:
@@ -184,13 +187,17 @@ def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]
             yield InputError(source, found, expected="a path or a URL")
     for path, number in counts.items():
         if reason := _path_fault(path):
-            yield InputError(source, f"names the output {quoted(path)}, {reason}", expected="a path below its folder")
+            yield InputError(
+                source, f"names the output {quoted(path)}, {reason}", expected="a path below the manifest's folder"
+            )
         if number > 1:
-            yield InputError(source, f"names the output {quoted(path)} {number} times", expected="each output once")
+            yield InputError(
+                source, f"names the output {quoted(path)} {number} times", expected="each output only once"
+            )
 
 
 def _is_possible(place: str) -> bool:
-    """Return whether a text can be a path. In names that are not UTF-8, surrogates stand for the other bytes."""
+    """Return whether a text can be a path. In names that aren't UTF-8, surrogates represent the other bytes."""
     try:
         return b"\0" not in os.fsencode(place)
     except UnicodeEncodeError:
@@ -208,21 +215,21 @@ def _path_fault(path: str) -> str:
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
-"""The builder if no service is named. The section at this URL says that it identifies nobody."""
+"""The builder if no service is named. The section at this URL says that it doesn't identify anybody."""
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
 _STATEMENT = frozenset({"_type", "subject", "predicateType", "predicate"})
 _PREDICATE = frozenset({"buildDefinition", "runDetails"})
 _HASHED = "what sha256sum prints for its files but artifact_manifest.txt, sorted by path"
-"""Says what the hash of an artifact covers, since it isn't the hash of an archive.
+"""Describes the input for an artifact's hash, because the hash isn't the hash of an archive.
 
 Signing tools reject a new hash name.
 """
 
 
 def make_predicate(manifest: BuildManifest, text: bytes, builder: str = DEFAULT_BUILDER) -> dict[str, Any]:
-    """Return the provenance of a build; ``builder`` is a URI that identifies who ran the build.
+    """Return a build's provenance; ``builder`` is a URI that identifies who ran the build.
 
-    ``text`` is the text that the manifest was read from. Its formatting may differ from what this version writes.
+    ``text`` is the text that the manifest was read from. Its formatting may differ from the output of this version.
     """
     recipe = {"name": manifest.recipe.name, "digest": {"sha256": manifest.recipe.sha256}}
     listed = {"name": MANIFEST_NAME, "digest": {"sha256": hashlib.sha256(text).hexdigest()}}
@@ -249,7 +256,7 @@ def _dependency(used: ManifestInput) -> dict[str, Any]:
 
 
 def make_statement(output: ManifestOutput, predicate: dict[str, Any]) -> dict[str, Any]:
-    """Return the statement about one output. The subject has no folder in its name, as in an index."""
+    """Return the statement about one output. As in an index, the subject's name has no folder."""
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": output.path.rpartition("/")[2], "digest": {"sha256": output.sha256}}],
@@ -259,14 +266,14 @@ def make_statement(output: ManifestOutput, predicate: dict[str, Any]) -> dict[st
 
 
 def render_json(document: dict[str, Any]) -> bytes:
-    """Return a document as JSON. Equal values always give the same bytes."""
+    """Return a document as JSON. Equal values always produce the same output."""
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def is_rendered(data: bytes) -> bool:
-    """Return whether a file is an unsigned statement or predicate of our build type, as `render_json` formats it.
+    """Return whether a file is an unsigned statement or predicate of our build type, formatted by `render_json`.
 
-    A signed one has an envelope, or other fields.
+    A signed file has an envelope, or other fields.
     """
     try:
         document = json.loads(data)
@@ -282,15 +289,15 @@ def _has(document: object, names: frozenset[str]) -> bool:
     return isinstance(document, dict) and document.keys() == names
 
 
-_REMEDY = "Move it, or choose another --dest-dir."
+_REMEDY = "Move that file, or choose another --dest-dir."
 _SUM = re.compile(rb"[0-9a-f]{64}  dist/.+\.(?:whl|tar\.gz)")
 _MAX_SUMS = 64 << 20
 
 
 def check_manifest_place(dest_dir: Path) -> None:
-    """Raise `InputError` if something other than a build's output is where the manifest or the checksums go.
+    """Raise `InputError` if the manifest or the checksums would replace something that isn't a build's output.
 
-    Raises `ProblemsError` if both places are taken. For example, a folder of artifacts may have checksums of its own.
+    Raises `ProblemsError` if both would. For example, a folder of artifacts may have its own checksums.
     """
     raise_all(str(dest_dir), list(_obstacles(dest_dir)))
 
@@ -311,7 +318,7 @@ def _obstacles(dest_dir: Path) -> Iterator[InputError]:
         elif name == SUMS_NAME and not _holds_sums(path, status.st_size):
             expected = "no file, or the checksums of an earlier build"
             yield InputError(
-                path, "contains checksums of files that are not from a build", expected=expected, remedy=_REMEDY
+                path, "contains checksums of files that aren't from a build", expected=expected, remedy=_REMEDY
             )
 
 
@@ -323,19 +330,19 @@ def _holds_sums(path: Path, size: int) -> bool:
 
 
 def are_sums_of_a_build(data: bytes) -> bool:
-    """Return whether all checksums are for distributions in ``dist``, as a build writes them."""
+    """Return whether all checksums are for distributions in ``dist``, as in a build's checksum file."""
     return all(_SUM.fullmatch(line) for line in data.splitlines())
 
 
 def remove_manifest(dest_dir: Path) -> None:
-    """Remove the attestations of an earlier build, then its manifest and checksums.
+    """Remove an earlier build's attestations, and then its manifest and checksums.
 
-    Other files among the attestations stay. Raises `WorkError` if something can't be removed.
+    Other files in the attestations folder stay. Raises `WorkError` if a file can't be removed.
     """
     _remove_attestations(dest_dir / ATTESTATIONS)
     for name in (MANIFEST_NAME, SUMS_NAME):
         _remove(dest_dir / name)
-    # Sync the folder, so that the removal reaches the disk before anything that is written later.
+    # Sync the folder, so that the removal reaches the disk before any later write.
     with suppress(OSError):  # the folder doesn't exist yet, or the file system can't sync it
         descriptor = os.open(dest_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -347,9 +354,9 @@ def remove_manifest(dest_dir: Path) -> None:
 def _remove_attestations(folder: Path) -> None:
     """Remove the files that `rocwheel attest` wrote, and then empty folders.
 
-    If ``folder`` is a symlink, remove only the link.
+    If ``folder`` is a symlink, remove only the symlink.
 
-    Other files stay, such as signed statements.
+    Other files, such as signed statements, stay.
     """
     if folder.is_symlink():
         _remove(folder)
@@ -359,12 +366,12 @@ def _remove_attestations(folder: Path) -> None:
             is_named_so = name == PREDICATE_NAME or name.endswith(STATEMENT_SUFFIX)
             if is_named_so and is_own_attestation(Path(root, name)):
                 _remove(Path(root, name))
-        with suppress(OSError):  # other files are in it
+        with suppress(OSError):  # the folder contains other files
             Path(root).rmdir()
 
 
 def is_own_attestation(path: Path) -> bool:
-    """Return whether a file is, byte for byte, an unsigned statement or predicate as `rocwheel attest` writes it.
+    """Return whether a file is, byte for byte, an unsigned statement or predicate that `rocwheel attest` writes.
 
     Raises `InputError` if the file can't be read.
     """
@@ -383,7 +390,7 @@ def _remove(path: Path) -> None:
 
 
 def write_manifest(dest_dir: Path, manifest: BuildManifest) -> Path:
-    """Write the checksums, and the manifest last, and return its path. Raises `WorkError` if that fails."""
+    """Write the checksums and then the manifest; return the manifest's path. Raises `WorkError` if writing fails."""
     for name, data in ((SUMS_NAME, render_sums(manifest)), (MANIFEST_NAME, render_manifest(manifest))):
         with atomic_file(dest_dir / name) as file:
             file.write(data)

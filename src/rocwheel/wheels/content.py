@@ -1,4 +1,4 @@
-"""Sources of member bytes that can be read by range repeatedly, their digests, and tar files as such sources."""
+"""Provides member content that can be read by range repeatedly, content digests, and tar files as such content."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class Content(Protocol):
-    """A source of ``size`` bytes. Implementations are plain values, so that any worker can open them."""
+    """A source of ``size`` bytes. Implementations are plain values, so any worker can open them."""
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
 
     def open(self, start: int, stop: int) -> AbstractContextManager[list[memoryview]]:
-        """Yield the bytes from ``start`` to ``stop`` as a few buffers that are valid inside the block.
+        """Yield the bytes from ``start`` to ``stop`` as a few buffers, which are valid inside the block.
 
-        Bytes from a file are read into their own memory. Raises whatever `FileRange.read` raises.
+        Bytes from a file are read into new memory. Raises the same errors as `FileRange.read`.
         """
 
 
@@ -45,7 +45,7 @@ class BytesContent(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
         return len(self.data)
 
     @contextmanager
@@ -61,7 +61,7 @@ class FileContent(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
         return self.source.size
 
     @contextmanager
@@ -71,21 +71,21 @@ class FileContent(msgspec.Struct, frozen=True):
 
 
 class PatchedContent(msgspec.Struct, frozen=True):
-    """A file with a patch that is applied as the file is read."""
+    """A file with a patch, which is applied while the file is read."""
 
     source: FileRange
     patch: FilePatch
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
         return self.patch.size
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Yield the patched range. If the range has no changes, yield the bytes as they were read, without a copy."""
+        """Yield the patched range. If the range has no changes, yield the original bytes without copying them."""
         if self.patch.is_hole(start, stop):
-            # The system maps a single page of zeros repeatedly for bytes that are never written.
+            # For bytes that are never written, the system maps the same page of zeros repeatedly.
             yield [memoryview(bytes(stop - start))]
             return
         with self.source.view() as old:
@@ -97,8 +97,8 @@ class PatchedContent(msgspec.Struct, frozen=True):
 class EditedContent:
     """A file with an edit that is planned on demand, such as a new run path or compressed device code.
 
-    ``edit`` identifies the edit: it differs if the same file would get other bytes. ``plan`` may use the executor that
-    it receives. An edit is costly if planning it takes longer than reading the file.
+    ``edit`` identifies the edit: if the same file would get different content, it differs. ``plan`` may use the
+    executor that is passed to it. An edit is costly if planning it takes longer than reading the file.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class EditedContent:
         self.edit = edit
         self.is_costly = is_costly
         self.source_sha256 = b""
-        """The hash of the unedited file, set once it is known."""
+        """The hash of the unedited file, or empty until the hash is known."""
         self._plan = plan
         self._planned: Content | None = None
         self._lock = threading.Lock()
@@ -122,7 +122,7 @@ class EditedContent:
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
         return self.planned().size
 
     @contextmanager
@@ -135,8 +135,8 @@ class EditedContent:
 class SequenceContent:
     """Several contents in sequence, such as the members of a tar with their headers.
 
-    ``joints`` are the best offsets for cuts, in ascending order. Each depends only on the bytes that follow it, so it
-    moves with them.
+    ``joints`` contains the best offsets for cuts, in ascending order. Each depends only on the bytes after it, so it
+    moves with these bytes.
     """
 
     def __init__(self, parts: tuple[Content, ...], joints: tuple[int, ...] = ()) -> None:
@@ -146,12 +146,12 @@ class SequenceContent:
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
         return self._ends[-1] if self._ends else 0
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Yield the range from the one part that contains it, or a copy assembled from several parts."""
+        """Yield the range from the single part that contains it, or a copy that combines several parts."""
         # The parts that overlap the range, with the range inside each part.
         touched = []
         for index in range(bisect_right(self._ends, start), len(self.parts)):
@@ -202,13 +202,13 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 class Hasher:
-    """Computes the digest of bytes that arrive piece by piece."""
+    """Computes the digest of bytes that arrive in pieces."""
 
     def __init__(self) -> None:
         self._crc32, self._sha256, self._size = 0, hashlib.sha256(), 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Add bytes to the digest. Releases pages of mapped files as it goes, so that memory use stays flat."""
+        """Add bytes to the digest, and release pages of mapped files, so that memory use doesn't grow."""
         view = memoryview(data)
         for start in range(0, len(view), _STEP):
             part = view[start : start + _STEP]
@@ -223,14 +223,14 @@ class Hasher:
 
 
 def digest_bytes(data: bytes | memoryview) -> Digest:
-    """Return the digest of bytes."""
+    """Return the digest of ``data``."""
     hasher = Hasher()
     hasher.update(data)
     return hasher.digest()
 
 
 def digest_content(content: Content) -> Digest:
-    """Return the digest of a content, which is read in steps of 16 MiB."""
+    """Return the digest of ``content``, which is read in steps of 16 MiB."""
     hasher = Hasher()
     _feed(hasher, content)
     return hasher.digest()
@@ -250,11 +250,11 @@ def _feed(hasher: Hasher, content: Content) -> None:
 
 _RECORD = tarfile.RECORDSIZE
 _JOINT_EVERY = 32
-"""The average number of members between two joints: a few megabytes with files of the usual size."""
+"""The average number of members between two joints. With files of typical sizes, these members have a few megabytes."""
 
 
 class TarFile(msgspec.Struct, frozen=True):
-    """A regular file of a tar."""
+    """A regular file in a tar."""
 
     path: str
     mode: int
@@ -278,7 +278,7 @@ def tar_content(members: Iterable[TarFile | TarLink], *, mtime: int) -> Sequence
 
 
 def _joints(groups: Sequence[tuple[str, tuple[Content, ...]]]) -> tuple[int, ...]:
-    """Return the offsets of the members that are cut points. Whether a member is one depends only on its path."""
+    """Return the offsets of the members that are cut points, which depends only on the members' paths."""
     starts = accumulate((sum(part.size for part in group) for _, group in groups), initial=0)
     return tuple(
         start

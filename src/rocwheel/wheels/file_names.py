@@ -1,6 +1,6 @@
 """Parses the names of wheels, sdists, and ``.dist-info`` folders, including variant labels.
 
-Commands have to report wheels with invalid names, so this module accepts every name with the right number of parts. To
+Commands must report wheels with invalid names, so this module accepts every name with the right number of parts. To
 accept only valid names, use ``packaging.utils.parse_wheel_filename``.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def normalized_file_part(distribution: str) -> str:
-    """Return a distribution name as file names spell it: lowercase, with each run of ``-_.`` replaced by one ``_``."""
+    """Return a distribution name as spelled in file names: lowercase, with each run of ``-_.`` replaced by a ``_``."""
     return canonicalize_name(distribution).replace("-", "_")
 
 
@@ -46,11 +46,11 @@ _PYTHON = re.compile(r"[a-z]+\d\w*(\.\w+)*", re.ASCII | re.IGNORECASE)
 
 
 def split_label(file_name: str) -> tuple[str, str]:
-    """Return a wheel file name without its variant label, and the label; empty if there is no label.
+    """Return a wheel file name without its variant label, and the label, or an empty string if there is no label.
 
-    A build number begins with a digit, but a Python tag can't. That distinguishes a name with a build number from one
-    with a label. Returns any other name unchanged, also if its last part can't be a label. Parsers of plain names
-    reject it.
+    A build number begins with a digit, but a Python tag can't. This distinguishes a name with a build number from a
+    name with a label. Returns any other name unchanged, even if its last part can't be a label. Parsers of plain names
+    reject such a name.
     """
     stem = file_name.removesuffix(WHEEL_SUFFIX)
     parts = stem.split("-")
@@ -62,7 +62,7 @@ def split_label(file_name: str) -> tuple[str, str]:
 
 
 def without_label(file_name: str) -> str:
-    """Return a wheel file name without its variant label, as parsers of plain names need it."""
+    """Return a wheel file name without its variant label, in the form that parsers of plain names need."""
     return split_label(file_name)[0]
 
 
@@ -72,19 +72,19 @@ def with_label(file_name: str, label: str) -> str:
 
 
 _PARTS = (5, 6)
-"""The number of parts without and with a build number."""
+"""The number of parts, first without and then with a build number."""
 
 
 class WheelFileName(msgspec.Struct, frozen=True):
-    """The parts of a wheel file name as spelled. Each of the last three may be several tags joined by dots."""
+    """The parts of a wheel file name, as spelled. Each of the last three parts may be several tags, joined by dots."""
 
     stem: str
-    """Distribution, version, and the build number, if any."""
+    """The distribution, the version, and the build number, if any."""
     python: str
     abi: str
     platform: str
     label: str = ""
-    """The label of a wheel variant (:pep:`825`, a draft); empty if there is none."""
+    """The label of a wheel variant (:pep:`825`, a draft), or an empty string if there is no label."""
 
     @property
     def text(self) -> str:
@@ -93,17 +93,17 @@ class WheelFileName(msgspec.Struct, frozen=True):
 
     @property
     def tags(self) -> tuple[str, str, str]:
-        """The tags for Python, ABI and platform."""
+        """The tags for Python, ABI, and platform."""
         return self.python, self.abi, self.platform
 
 
 def is_wheel_file_name(text: str) -> bool:
-    """Return whether a file name has the five or six parts of a wheel file name; a label may follow."""
+    """Return whether a file name has the five or six parts of a wheel file name, which a label may follow."""
     return len(split_label(text)[0].removesuffix(WHEEL_SUFFIX).split("-")) in _PARTS
 
 
 def split_wheel_file_name(text: str) -> WheelFileName:
-    """Return the parts of a wheel file name. Raises `ValueError` if there are too few."""
+    """Return the parts of a wheel file name. Raises `ValueError` if there are too few parts."""
     plain, label = split_label(text)
     stem, python, abi, platform = plain.removesuffix(WHEEL_SUFFIX).rsplit("-", 3)
     return WheelFileName(stem, python, abi, platform, label)
@@ -127,13 +127,13 @@ _TAG = re.compile(r"\w+-\w+-\w+", re.ASCII)
 
 
 class FileName(msgspec.Struct, frozen=True):
-    """What the file name of a distribution says."""
+    """Information from a distribution's file name."""
 
     project: str
     """The normalized project name."""
     version: Version
     identity: str
-    """The same value as that of an `IndexEntry`."""
+    """The identity, with the same value as the `IndexEntry` has."""
     label: str = ""
     """The label of a wheel variant, or an empty string."""
 
@@ -154,7 +154,7 @@ def parse_file_name(name: str) -> FileName:
 
 
 def parse_path(path: Path) -> FileName:
-    """Parse the file name in a path. Raises `InputError` about the path if the name is not that of a wheel or sdist."""
+    """Parse the file name in a path. Raises `InputError` about the path if the name isn't a wheel's or sdist's."""
     plain, label = split_label(path.name)
     try:
         if path.name.endswith(WHEEL_SUFFIX):
@@ -175,14 +175,14 @@ def parse_path(path: Path) -> FileName:
 def _bad_name(path: Path) -> InputError:
     expected = "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     return InputError(
-        path, "is not the file name of a wheel or sdist", expected=expected, remedy="Rename or remove the file."
+        path, "isn't the file name of a wheel or sdist", expected=expected, remedy="Rename or remove the file."
     )
 
 
 def check_identity(path: Path | str, metadata: RawMetadata, project: str, version: Version) -> None:
     """Raise `InputError` if the metadata and the file name disagree on the project or the version.
 
-    ``project`` is the normalized name in the file name of ``path``. Installers reject such a file.
+    ``project`` is the normalized name from the file name of ``path``. Installers reject such a file.
     """
     if canonicalize_name(metadata.get("name", "")) != project:
         found = f"its metadata names the project {quoted(metadata.get('name', ''))}"

@@ -1,15 +1,16 @@
-"""Packs members with the help of a cache that keeps packed bytes for later builds.
+"""Packs members using a cache that keeps packed bytes for later builds.
 
-A file that changed only just now counts as unknown, because it could change again without a trace. Git's documentation
-calls such a file "racily clean".
+A file that changed a moment ago counts as unknown, because it could change again without leaving a trace. Git's
+documentation calls such a file "racily clean".
 
-The key of a member is the hash of its bytes after all edits. The cache stores the packed bytes under that hash, the
-codec, its level, and its identity. A member in blocks has an entry that lists its blocks. The blocks of a sequence are
-also stored by their own bytes, so a change in one place of a tar doesn't invalidate the other blocks.
+A member's key is the hash of its bytes after all edits. The cache stores the packed bytes under that hash, the codec,
+its level, and its identity. A member that is packed in blocks has an entry that lists its blocks. The blocks of a
+sequence are also stored under the hash of their own bytes, so a change in one part of a tar doesn't invalidate the
+other blocks.
 
-The cache also notes the hash of unchanged files by their stamps, so that they need not be read again. Packing yields
-the hash at no cost. So a large member without a note is read for its hash only if a member of its size was packed
-before.
+The cache also stores the hashes of unchanged files under their stamps, so that these files don't need to be read again.
+Packing yields the hash at no cost. So a large member without a stored hash is read for its hash only if a member of the
+same size was packed before.
 """
 
 from __future__ import annotations
@@ -73,13 +74,13 @@ _encode = msgspec.msgpack.encode
 
 
 class _UnknownError(Exception):
-    """The bytes can't be identified without reading them."""
+    """An error for bytes that can't be identified without reading them."""
 
 
 def origin_of(content: Content) -> bytes | None:
-    """Return a value that changes if the bytes of the content change, or if the code that produces them changes.
+    """Return a value that changes if the content's bytes change, or if the code that produces them changes.
 
-    Return `None` for unnamed files, new files, and large patches, for which this isn't possible.
+    Returns `None` for unnamed files, new files, and large patches, for which this isn't possible.
     """
     hasher = hashlib.sha256(_code_identity())
     try:
@@ -114,8 +115,8 @@ def _describe(content: Content, now: int) -> Iterator[bytes]:
 
 
 def is_known(source: FileRange, now: int) -> bool:
-    """Return whether the stamp of a file identifies its bytes at time ``now``, in nanoseconds since 1970."""
-    # The stamp of a placeholder says nothing about the bytes of the remote file.
+    """Return whether a file's stamp identifies its bytes at the time ``now``, in nanoseconds since 1970."""
+    # A placeholder's stamp says nothing about the remote file's bytes.
     return source.stamp is not None and is_settled(source.stamp, now) and not source.is_remote
 
 
@@ -123,7 +124,7 @@ def _describe_range(source: FileRange, now: int) -> tuple[object, ...]:
     stamp = source.stamp
     if stamp is None or not is_known(source, now):
         raise _UnknownError
-    # A new hard link changes `changed` but no bytes. The hash detects that nothing else changed.
+    # A new hard link changes `changed`, but not the bytes. The hash detects that nothing else changed.
     return stamp.device, stamp.inode, stamp.size, stamp.modified, stamp.changed, source.offset, source.size
 
 
@@ -136,11 +137,11 @@ def _describe_patch(changes: FilePatch) -> Iterator[object]:
 
 
 _NOTED = 256 << 10
-"""The size in bytes from which the hash of a content is noted. Reading a smaller one costs no more than a note."""
+"""The size in bytes from which a content's hash is stored. Reading a smaller content costs no more than a lookup."""
 
 
 class KnownMember(msgspec.Struct, frozen=True, array_like=True):
-    """What a cache entry says about a member: its digest, its ZIP method, and the keys of its blocks, if any."""
+    """A member's cache entry: its digest, its ZIP method, and the keys of its blocks, if any."""
 
     digest: Digest
     method: int = DEFLATED
@@ -148,7 +149,7 @@ class KnownMember(msgspec.Struct, frozen=True, array_like=True):
 
 
 class MemberCache:
-    """Packs at one level and uses a store as its cache. Members above ``whole_limit`` bytes are packed in blocks."""
+    """Packs at one level, with a store as its cache. Members above ``whole_limit`` bytes are packed in blocks."""
 
     def __init__(self, store: EntryStore, level: int, whole_limit: int) -> None:
         self._store = store
@@ -156,18 +157,18 @@ class MemberCache:
         self._whole_limit = whole_limit
 
     def digest_of(self, content: Content) -> Digest | None:
-        """Return the digest of a content by the stamps of its files, or `None` if the content has to be read."""
+        """Return the content's digest, found by its files' stamps, or `None` if the content must be read."""
         entry = self._store.get(key) if (key := _note_key(content)) else None
         return _decode(entry).digest if entry else None
 
     def digest_of_edited(self, content: EditedContent) -> Digest | None:
-        """Return the digest of an edited file by its edit and the file's hash, which this sets on ``content``."""
+        """Return an edited file's digest, found by its edit and the file's hash, and set that hash on ``content``."""
         content.source_sha256 = digest_content(FileContent(content.source)).sha256
         entry = self._store.get(_edited_key(content))
         return _decode(entry).digest if entry else None
 
     def may_have(self, content: Content) -> bool:
-        """Return whether reading a large content for its hash may save packing it."""
+        """Return whether reading a large content for its hash may avoid packing it."""
         return not isinstance(content, SequenceContent) and self._store.has(self._size_key(content.size))
 
     def find(self, content: Content, digest: Digest) -> KnownMember | None:
@@ -178,7 +179,7 @@ class MemberCache:
         return known if entry and (known := _decode(entry)).blocks else None
 
     def note(self, content: Content, digest: Digest) -> None:
-        """Store the digest of a content under the stamps of its files, and under the hash before an edit."""
+        """Store the content's digest under its files' stamps, and under the hash before an edit."""
         keys = [_note_key(content)]
         if isinstance(content, EditedContent) and content.source_sha256:
             keys.append(_edited_key(content))
@@ -187,14 +188,14 @@ class MemberCache:
                 self._store.put(key, _encode(KnownMember(digest)))
 
     def keep_blocks(self, content: Content, method: int, digest: Digest, blocks: Sequence[bytes]) -> None:
-        """Store the keys of the blocks of a content with this digest, and note that its size is known."""
+        """Store the keys of the blocks of a content with this digest, and record that its size is known."""
         facts = _encode(KnownMember(digest, method, tuple(blocks)))
         self._store.put(self._blocks_key(content, digest), facts)
         self._store.put(self._size_key(content.size), b"")
         self.note(content, digest)
 
     def pack_whole(self, content: Content) -> Packed:
-        """Like `rocwheel.wheels.member_compression.pack_whole`, but uses the cache."""
+        """Pack a content like `rocwheel.wheels.member_compression.pack_whole`, using the cache."""
         with content.open(0, content.size) as buffers:
             data = join(buffers)
         digest = digest_bytes(data)
@@ -207,10 +208,10 @@ class MemberCache:
         return self._keep(content, pack_bytes(data, digest, self._level))
 
     def recall_whole(self, content: Content, digest: Digest) -> Packed:
-        """Return the packed form of a content with this digest. Packs it again if the entry is damaged or missing."""
+        """Return the packed form of a content with this digest; pack it again if the entry is damaged or missing."""
         entry = self._store.get(self._whole_key(digest))
         if entry is None:
-            # Deflating may save a little where sampling had chosen to store, and would give other bytes than before.
+            # If sampling chose to store, deflating may save a little, but would produce different bytes than before.
             is_deflated = is_worthwhile(content.size, expected_size(content))
             return self._keep(content, pack_whole(content, self._level) if is_deflated else store_whole(content))
         method = _decode(entry).method
@@ -219,13 +220,13 @@ class MemberCache:
         return Packed(entry.data, method, digest, is_kept=True, sha256=entry.sha256)
 
     def store_edited(self, content: EditedContent) -> Packed:
-        """Return an edited file uncompressed, and cache it: the edit costs more than the disk space."""
+        """Return an edited file uncompressed, and cache it, because the edit costs more than the disk space."""
         packed = store_whole(content)
         self.note(content, packed.digest)
         return self._keep(content, packed)
 
     def _keep(self, content: Content, packed: Packed) -> Packed:
-        # If deflate doesn't shrink a file, keep its bytes only if its edit is costly.
+        # If deflate doesn't shrink a file, keep the bytes only if the edit is costly.
         is_costly = isinstance(content, EditedContent) and content.is_costly
         key, facts = self._whole_key(packed.digest), _encode(KnownMember(packed.digest, packed.method))
         if packed.method == STORED and not is_costly:
@@ -234,7 +235,7 @@ class MemberCache:
         return msgspec.structs.replace(packed, sha256=self._put(key, packed.data, facts))
 
     def deflate_block(self, content: Content, start: int, stop: int) -> PackedBlock:
-        """Like `rocwheel.wheels.member_compression.deflate_block`, but uses the cache."""
+        """Deflate a block like `rocwheel.wheels.member_compression.deflate_block`, using the cache."""
         if isinstance(content, SequenceContent):
             return self._deflate_piece(content, start, stop)
         return self._keep_block(deflate_block(content, start, stop, self._level))
@@ -250,7 +251,7 @@ class MemberCache:
         return msgspec.structs.replace(block, key=key, sha256=packed_hash)
 
     def _deflate_piece(self, content: Content, start: int, stop: int) -> PackedBlock:
-        """Deflate a piece of a sequence. Its key is the hash of its bytes and of those that prime the compressor."""
+        """Deflate a piece of a sequence. The key is the hash of its bytes and the bytes that prime the compressor."""
         history = history_of(start)
         is_last = stop == content.size
         with content.open(start - history, stop) as buffers:
@@ -264,7 +265,7 @@ class MemberCache:
         return PackedBlock(packed, data[history:], data[:history], key, sha256=sha256)
 
     def recall_block(self, key: bytes, method: int, content: Content, start: int, stop: int) -> PackedBlock:
-        """Return a block by its key. Packs it again if the entry is damaged or missing."""
+        """Return a block, found by its key. If the entry is damaged or missing, pack the block again."""
         if entry := self._store.get(key):
             return PackedBlock(entry.data, b"", key=key, is_kept=True, sha256=entry.sha256)
         is_stored = method == STORED
@@ -272,7 +273,7 @@ class MemberCache:
         return msgspec.structs.replace(block, sha256=self._put(key, block.data))
 
     def compress_piece(self, content: Content, start: int, stop: int, format_: StreamFormat) -> PackedBlock:
-        """Like `rocwheel.wheels.member_compression.compress_piece`, but uses the cache."""
+        """Compress a piece like `rocwheel.wheels.member_compression.compress_piece`, using the cache."""
         with content.open(start, stop) as buffers:
             data = memoryview(join(buffers))
         identity = xz_identity() if format_ == "xz" else codec_identity()

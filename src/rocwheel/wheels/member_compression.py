@@ -1,27 +1,27 @@
-"""Compresses members with deflate and xz in independent parts that are joined, with reproducible bytes.
+"""Compresses members with deflate and xz in independent parts that are joined, with reproducible output.
 
-libdeflate compresses better and faster than zlib, but it marks the last block of each stream as the final one. This
+libdeflate compresses better and faster than zlib, but it marks the last block of each stream as the final block. This
 module clears that mark and appends a sync flush. No API says where the final block begins, and it may begin at any bit.
-So the code searches the last bytes for its header: its code lengths have to add up, which is rare by chance. The block
-found has to inflate to exactly the last bytes of the data.
+So the code searches the last bytes for the block's header: the code lengths in it must add up, which rarely happens by
+chance. The block must inflate to exactly the last bytes of the data.
 
-Every part ends with a sync flush, except the last one, which ends with the final block. Joined in order, the parts are
+Every part ends with a sync flush, except the last part, which ends with the final block. Joined in order, the parts are
 one stream. Within a part, runs of zeros are deflated once and repeated, and bytes that hardly shrink are stored. Device
-code that was compressed in place consists of both. The other bytes go through libdeflate. Small pieces go through
-zlib-ng, which uses the preceding bytes as its history.
+code that was compressed in place consists of these two kinds of bytes. The other bytes go through libdeflate. Small
+pieces go through zlib-ng, which uses the preceding bytes as its history.
 
 Both stream formats allow concatenation: complete streams in sequence are a valid file with the concatenated content (xz
 file format 1.2, section 2; :rfc:`8878`, section 3). ``tarfile``, GNU tar, ``xz``, and ``zstd`` read such files.
 
-libdeflate compresses a member that fits one buffer as a whole. A larger member is split into blocks that are deflated
-independently and join into one raw deflate stream. The choice depends only on the member's size, so the bytes are the
-same for any number of workers.
+A member that fits into one buffer is compressed by libdeflate as a whole. A larger member is split into blocks that are
+deflated independently and joined into one raw deflate stream. The choice depends only on the member's size, so the
+output is the same for any number of workers.
 
 `pack_bytes`, `deflate_part`, and `compress_bytes` are pure functions from bytes and a level to packed bytes. The other
-functions read a content and call one of them.
+functions read a content and call one of these functions.
 
-The cuts of a sequence, such as a tar, also depend on its content. If one member changes, the pieces before it and most
-of the pieces after it stay the same.
+The cuts of a sequence, such as a tar, also depend on its content. If one member changes, the pieces before it, and most
+of the pieces after it, stay the same.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ if TYPE_CHECKING:
 
 _WINDOW = 32 << 10
 _REACHES = (0, 2 << 10, 8 << 10, 32 << 10, 128 << 10)
-"""How many of the last bytes to search, step by step. Most final blocks of device code have 2 to 5 kB."""
+"""The numbers of last bytes to search, step by step. Most final blocks of device code have 2 to 5 kB."""
 _BLOCK_LIMIT = 1 << 20
-"""More bytes than libdeflate ever puts into one block."""
+"""A limit that is larger than any block from libdeflate, in bytes."""
 _LEAST_EVIDENCE = 256
 _LEAST_SHARE = 200
-"""The minimum size of a final block, and its maximum compression ratio. Other bits never match these by chance."""
+"""The minimum size of a final block, and its maximum compression ratio. Other bits never match both by chance."""
 _HEADER_BITS = 3 + 5 + 5 + 4 + 19 * 3
 _FLUSH = b"\0\0\xff\xff"
-"""The length of an empty stored block and its complement."""
+"""The length of an empty stored block, and its complement."""
 _SPARE = 0b11100000
-"""The bits of the last byte that hold the header of that block if the final block ended before them."""
+"""The bits of the last byte that contain that block's header if the final block ended before these bits."""
 
 
 def _class(is_fit: Callable[[int], bool]) -> bytes:
@@ -81,18 +81,18 @@ _HEADER = re.compile(
 )
 """From the lowest bit: BFINAL=1, BTYPE=2, HLIT and HDIST with 5 bits each (30 and 31 are invalid), HCLEN with 4 bits.
 
-HCLEN is at least 8 if a code is as short as 4 bits. That saves half of the search.
+If a code is as short as 4 bits, HCLEN is at least 8. That check saves half of the search.
 """
 _PARTS = [0] + [128 >> length for length in range(1, 8)]
 _SUMS = [sum(_PARTS[four >> bit & 7] for bit in (0, 3, 6, 9)) for four in range(1 << 12)]
-"""The share of the code space that four code lengths of 3 bits each use, in 128ths."""
+"""The share of the code space, in 128ths, that four code lengths of 3 bits each use."""
 _WHOLE = 128
 
 
 def open_deflate(data: memoryview, level: int) -> bytes | None:
     """Return ``data`` deflated by libdeflate as part of a longer stream, or `None` if no final block is found.
 
-    No final block is found for a few bytes of data, or if the final block is stored or uses the fixed codes of deflate.
+    No final block is found for a few bytes of data, or if the final block is stored or uses deflate's fixed codes.
     """
     stream = bytes(deflate.deflate_compress(data, level))
     block = _find_final_block(stream, data)
@@ -101,7 +101,7 @@ def open_deflate(data: memoryview, level: int) -> bytes | None:
     bit, size = block
     opened = bytearray(stream)
     opened[bit >> 3] &= ~(1 << (bit & 7))
-    # Whether the last three bits of the stream are not part of its last block; then setting them changes nothing.
+    # Whether the last three bits of the stream are outside its last block. If so, setting them changes nothing.
     changed = _shifted(stream[bit >> 3 : -1] + bytes([stream[-1] ^ _SPARE]), bit & 7)
     history, last = _split(data, size)
     is_spare = _inflated(changed, history) == last
@@ -109,14 +109,14 @@ def open_deflate(data: memoryview, level: int) -> bytes | None:
 
 
 def _find_final_block(stream: bytes, data: memoryview) -> tuple[int, int] | None:
-    """Return the bit offset of the final block, and the number of bytes that it inflates to; `None` if not found."""
+    """Return the final block's bit offset, and the number of bytes that it inflates to, or `None` if it isn't found."""
     for near, far in pairwise(_REACHES):
         start = max(len(stream) - far, 0)
         stop = min(len(stream) - near + _HEADER_BITS // 8 + 2, len(stream))
         for bit in _header_bits(stream[start:stop]):
             at = start * 8 + bit
             packed = _shifted(stream[at >> 3 :], at & 7)
-            # The preceding bytes affect what the block inflates to, but not how many bytes.
+            # The preceding bytes affect the content that the block inflates to, but not its size.
             size = len(_inflated(packed, bytes(_WINDOW)) or b"")
             history, last = _split(data, min(size, len(data)))
             if _inflated(packed, history) == last:
@@ -131,13 +131,13 @@ def _split(data: memoryview, size: int) -> tuple[bytes, bytes]:
 
 
 def _is_evidence(last: bytes, history: bytes) -> bool:
-    """Return whether only the block's own bits can produce its bytes. Zeros prove nothing."""
+    """Return whether the block's own bits are necessary to produce its bytes. Zeros prove nothing."""
     compressor = zlib.compressobj(1, zlib.DEFLATED, -15, zdict=history)
     return len(compressor.compress(last) + compressor.flush()) >= _LEAST_EVIDENCE + len(last) // _LEAST_SHARE
 
 
 def _header_bits(part: bytes) -> Iterator[int]:
-    """Yield the bit offsets where a final block with its own codes may begin: its first code lengths add up."""
+    """Yield the bit offsets where a final block with its own codes may begin because its first code lengths add up."""
     for shift in range(8):
         shifted = _shifted(part, shift)
         for match in _HEADER.finditer(shifted):
@@ -151,12 +151,12 @@ def _header_bits(part: bytes) -> Iterator[int]:
 
 
 def _shifted(part: bytes, bits: int) -> bytes:
-    """Return the bytes from a bit of the first byte onward."""
+    """Return the bytes from one of the first byte's bits onward."""
     return (int.from_bytes(part, "little") >> bits).to_bytes(len(part), "little")
 
 
 def _inflated(packed: bytes, history: bytes) -> bytes | None:
-    """Return the inflated final block, or `None` if it isn't one that ends in the last byte."""
+    """Return the inflated final block, or `None` if the bits aren't a block that ends in the last byte."""
     inflater = zlib.decompressobj(-15, zdict=history)
     try:
         data = inflater.decompress(packed, _BLOCK_LIMIT)
@@ -166,11 +166,11 @@ def _inflated(packed: bytes, history: bytes) -> bytes | None:
 
 
 WINDOW = 32 << 10
-"""How far back deflate looks, in bytes."""
+"""How far back deflate can refer, in bytes."""
 
 # A zlib-ng level costs about as much as libdeflate's next higher level. Its last level is 9.
 _BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
-# zlib-ng's window doesn't depend on it. With fewer symbols per Huffman table, device code shrinks 2 % more than at
+# zlib-ng's window doesn't depend on this. With fewer symbols per Huffman table, device code shrinks 2 % more than at
 # level 9.
 _BLOCK_MEMORY = 7
 _PIECE = 256 << 10
@@ -179,11 +179,15 @@ _PART_SAMPLE = 4 << 10
 _SAMPLES = 4
 _SAMPLED = _SAMPLES * _PART_SAMPLE
 _PART_SAMPLED_FROM = 32 << 10
-"""Smaller pieces may repeat preceding bytes as a whole, which a sample doesn't show."""
-_LIBDEFLATE_FROM = 512 << 10
-"""Fewer bytes gain less from libdeflate than they lose without the preceding bytes.
+"""The size in bytes from which pieces are sampled.
 
-A single piece between others is mostly a border between dense bytes and zeros, where no final block is found.
+Smaller pieces may repeat preceding bytes as a whole, which a sample doesn't show.
+"""
+_LIBDEFLATE_FROM = 512 << 10
+"""The size in bytes from which libdeflate is used.
+
+Fewer bytes gain less from libdeflate than they lose without the preceding bytes. A single piece between other pieces is
+usually a border between dense bytes and zeros, in which no final block is found.
 """
 _ZEROS = bytes(_PIECE)
 
@@ -195,7 +199,7 @@ class _Kind(Enum):
 
 
 def block_compressor(level: int, history: bytes = b"") -> Any:
-    """Return zlib-ng's raw deflate compressor, which costs about as much as libdeflate at ``level``.
+    """Return zlib-ng's raw deflate compressor at a level that costs about as much as libdeflate at ``level``.
 
     ``history`` is up to 32 KiB of bytes that come right before the bytes to compress.
     """
@@ -229,10 +233,10 @@ def _kind_of(piece: memoryview) -> _Kind:
 
 
 def _is_dense(piece: memoryview) -> bool:
-    """Return whether samples say that a piece would shrink by less than a twentieth.
+    """Return whether samples indicate that a piece would shrink by less than a twentieth.
 
-    Stops at the first sample that shrinks more, as most code does. Deflating all samples costs a twelfth of packing the
-    piece.
+    Stops at the first sample that shrinks more, which is typical for code. Deflating all samples costs a twelfth of
+    packing the piece.
     """
     step = len(piece) // _SAMPLES
     gained = 0
@@ -275,7 +279,7 @@ def _deflated(data: memoryview, compressor: Any, flush: int) -> bytes:
 StreamFormat = Literal["xz", "zst"]
 
 STREAM_PIECE = 16 << 20
-"""Content bytes per piece: twice the window of xz."""
+"""The content bytes per piece, which are twice the window of xz."""
 
 ENCODER_MEMORY = 94 << 20
 """The peak memory of one encoder in bytes, without its input and output (xz(1), preset 6)."""
@@ -283,11 +287,14 @@ ENCODER_MEMORY = 94 << 20
 _GROWTH = 4 << 20
 _XZ_PRESET = 6
 _ZSTD_LEVEL = 1
-"""One core packs 616 MB of development files to 122 MB in 1.9 s (level 3: 109 MB, 4.3 s; level 9: 92 MB, 17 s)."""
+"""The zstd level. One core packs 616 MB of development files to 122 MB in 1.9 s.
+
+Level 3 takes 4.3 s for 109 MB, and level 9 takes 17 s for 92 MB.
+"""
 
 
 def stream_bound(size: int) -> int:
-    """Return an upper bound for the compressed size of a content of ``size`` bytes, compressed in pieces."""
+    """Return an upper bound on the compressed size of a content of ``size`` bytes that is compressed in pieces."""
     # Incompressible data grows by far less.
     return size + (size >> 4) + _GROWTH
 
@@ -299,7 +306,7 @@ def compress_piece(content: Content, start: int, stop: int, format_: StreamForma
 
 
 def compress_bytes(buffers: list[memoryview], format_: StreamFormat) -> bytes:
-    """Return the concatenated bytes of buffers, compressed into one complete stream."""
+    """Return the concatenated ``buffers``, compressed into one complete stream."""
     if format_ == "xz":
         return _feed(lzma.LZMACompressor(preset=_XZ_PRESET), buffers)
     return _feed(zstd.ZstdCompressor(_ZSTD_LEVEL), buffers)
@@ -313,7 +320,7 @@ STORED = 0
 DEFLATED = 8
 
 WHOLE_LIMIT = 32 << 20
-"""Members up to this size, in bytes, are deflated whole. Larger ones are split, so that all workers share them."""
+"""The largest size in bytes of members that are deflated whole. Larger members are split among all workers."""
 
 BLOCK = 16 << 20
 """The number of bytes in one block of a larger member."""
@@ -325,7 +332,7 @@ _LEAST_SAMPLES = 3
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """The packed bytes of a member, its ZIP method, and the digest of exactly the bytes that were packed."""
+    """A member's packed bytes, its ZIP method, and the digest of exactly the bytes that were packed."""
 
     data: bytes | bytearray | memoryview
     method: int
@@ -333,7 +340,7 @@ class Packed(msgspec.Struct, frozen=True):
     is_kept: bool = False
     """Whether the packed bytes come from a cache."""
     sha256: bytes = b""
-    """The hash of the packed bytes, if they are deflated and a cache has them."""
+    """The hash of the packed bytes, if they are deflated and in a cache."""
 
     def __reduce__(self) -> tuple[type[Packed], tuple[object, ...]]:
         """Copy the bytes when pickled for worker processes; threads share them."""
@@ -341,17 +348,17 @@ class Packed(msgspec.Struct, frozen=True):
 
 
 class PackedBlock(msgspec.Struct, frozen=True):
-    """The packed bytes of a block, the bytes that were packed, and the preceding bytes that primed the compressor."""
+    """A block's packed bytes, the bytes that were packed, and the preceding bytes that primed the compressor."""
 
     data: bytes | memoryview
     original: bytes | memoryview
     history: bytes | memoryview = b""
     key: bytes = b""
-    """The cache key of the packed bytes; empty if they are not in a cache."""
+    """The cache key of the packed bytes, or empty if they aren't in a cache."""
     is_kept: bool = False
     """Whether a cache already had the packed bytes."""
     sha256: bytes = b""
-    """The hash of the packed bytes, if they are deflated and a cache has them."""
+    """The hash of the packed bytes, if they are deflated and in a cache."""
 
     def __reduce__(self) -> tuple[type[PackedBlock], tuple[object, ...]]:
         """Copy the bytes when pickled for worker processes; threads share them."""
@@ -360,7 +367,7 @@ class PackedBlock(msgspec.Struct, frozen=True):
 
 
 def expected_size(content: Content) -> int:
-    """Return an estimated upper bound of the deflated size of a large content, from one sample per 16 MiB.
+    """Return an estimated upper bound on a large content's deflated size, based on one sample for each 16 MiB.
 
     For a small content, return its size.
     """
@@ -379,7 +386,7 @@ def expected_size(content: Content) -> int:
 def is_worthwhile(size: int, expected: int) -> bool:
     """Return whether to deflate a content of ``size`` bytes.
 
-    Large contents that shrink by less than 2 % aren't worth it.
+    Large contents that shrink by less than 2 % aren't worth deflating.
     """
     return size < _SAMPLED_FROM or _is_gain(size, expected)
 
@@ -392,7 +399,7 @@ def pack_whole(content: Content, level: int) -> Packed:
 
 
 def pack_bytes(data: bytes | memoryview, digest: Digest, level: int) -> Packed:
-    """Deflate bytes with a known digest with libdeflate; store them if that saves less than 2 %."""
+    """Deflate bytes that have a known digest, using libdeflate, or store them if deflating saves less than 2 %."""
     packed = deflate.deflate_compress(data, level)
     if _is_gain(len(data), len(packed)):
         return Packed(packed, DEFLATED, digest)
@@ -418,14 +425,14 @@ def store_block(content: Content, start: int, stop: int) -> PackedBlock:
 
 
 def history_of(start: int) -> int:
-    """Return how many bytes before ``start`` prime the compressor of the block that begins there."""
+    """Return how many bytes before ``start`` prime the compressor for the block that begins there."""
     return min(start, WINDOW)
 
 
 def deflate_block(content: Content, start: int, stop: int, level: int) -> PackedBlock:
-    """Deflate one block of a content. The blocks, joined in order, are one raw deflate stream of the content.
+    """Deflate one block of a content. Joined in order, the blocks are the content's raw deflate stream.
 
-    That requires that the previous block ends with the ``history`` of this block, which is read again.
+    This requires that the previous block ends with this block's ``history``, which is read again.
     """
     history = history_of(start)
     with content.open(start - history, stop) as buffers:
@@ -435,7 +442,7 @@ def deflate_block(content: Content, start: int, stop: int, level: int) -> Packed
 
 
 def join(buffers: list[memoryview]) -> bytes | memoryview:
-    """Return the concatenated bytes of buffers. Copies them only if there are several buffers."""
+    """Return the concatenated ``buffers``, which are copied only if there are several."""
     return buffers[0] if len(buffers) == 1 else b"".join(buffers)
 
 
@@ -445,7 +452,7 @@ _PACKING_CODE = ("member_cache.py", "member_compression.py", "packing.py")
 
 @cache
 def codec_identity() -> bytes:
-    """Return a value that differs if packed bytes may differ: per codec version, packing code, and processor.
+    """Return a value that differs if packed bytes may differ: for each codec version, packing code, and processor.
 
     Two versions of rocwheel with the same packing code have the same identity.
     """
@@ -457,7 +464,7 @@ def codec_identity() -> bytes:
 
 @cache
 def xz_identity() -> bytes:
-    """Return the same for xz. Its library doesn't give its version to Python, and its sample takes longer."""
+    """Return the identity of xz, whose library doesn't give its version to Python, and whose sample takes longer."""
     return hashlib.sha256(codec_identity() + codec_sample("xz").encode()).digest()
 
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class CoreMetadataError(ValueError):
-    """Text that is not core metadata; the error message says why."""
+    """An error for text that isn't core metadata. The error message gives the reason."""
 
 
 def parse_core_metadata(data: bytes) -> tuple[RawMetadata, dict[str, list[str]]]:
-    """Return the fields of core metadata, and separately the unknown or unreadable fields.
+    """Return the fields of core metadata and, separately, the unknown or unreadable fields.
 
-    Raises `CoreMetadataError` for nested messages, which the standard library parses as in emails.
+    Raises `CoreMetadataError` for nested messages, which the standard library parses like those in emails.
     """
     try:
         return parse_email(data)
@@ -46,12 +46,12 @@ _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECAS
 
 
 def add_requirements(metadata: bytes, requirements: Sequence[str]) -> bytes:
-    """Return METADATA with more ``Requires-Dist`` lines, after the last one or at the end of the headers."""
+    """Return METADATA with more ``Requires-Dist`` lines, after the last such line or at the end of the headers."""
     return add_values(metadata, "Requires-Dist", requirements)
 
 
 def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
-    """Return METADATA with more lines of a field, after its last line or at the end of the headers."""
+    """Return METADATA with more lines of a field, after the field's last line or at the end of the headers."""
     if not values:
         return metadata
     end = _headers_end(metadata)
@@ -70,7 +70,7 @@ def _lines_of(field: str) -> re.Pattern[bytes]:
 def edit_requirements(metadata: bytes, edit: Callable[[str], str]) -> bytes:
     """Return METADATA with ``edit`` applied to each ``Requires-Dist``.
 
-    Of a folded value, only the first line is edited.
+    In a folded value, only the first line is edited.
     """
 
     def edited(match: re.Match[bytes]) -> bytes:
@@ -87,7 +87,7 @@ def set_version(metadata: bytes, version: str) -> bytes:
 
 
 def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) -> bytes:
-    """Return METADATA without the lines of a field for whose values ``is_dropped`` is true."""
+    """Return METADATA without those lines of a field for whose values ``is_dropped`` returns true."""
 
     def kept(match: re.Match[bytes]) -> bytes:
         value = match[0].partition(b":")[2].decode("utf-8", "surrogateescape")
@@ -119,7 +119,7 @@ def _render(field: str, values: Sequence[str], newline: bytes) -> bytes:
 
 
 def _ended(text: bytes, newline: bytes) -> bytes:
-    """Return lines with the end of the last line, which may be missing in a file without a description."""
+    """Return lines with a line ending after the last line, where it may be missing in a file without a description."""
     return text if not text or text.endswith(b"\n") else text + newline
 
 
@@ -130,7 +130,7 @@ def _headers_end(text: bytes) -> int:
 
 
 def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = False) -> bytes:
-    """Return WHEEL with new ``Tag`` lines, if any are given, and with ``Root-Is-Purelib: false`` for ``platlib``."""
+    """Return WHEEL with ``tags``, if any, as its ``Tag`` lines, and with ``Root-Is-Purelib: false`` for ``platlib``."""
     if platlib:
         wheel = _PURELIB.sub(b"Root-Is-Purelib: false", wheel)
     if not tags:
@@ -144,7 +144,7 @@ def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = 
 
 
 SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
-"""The entry point groups that installers create commands for."""
+"""The entry point groups for which installers create commands."""
 
 
 class _EntryPoints(configparser.RawConfigParser):
@@ -155,7 +155,7 @@ class _EntryPoints(configparser.RawConfigParser):
 
 
 def parse_entry_points(source: str, data: bytes) -> dict[str, dict[str, str]]:
-    """Return each group of entry points as a dictionary from names to object references, ``module:attribute``.
+    """Return a dictionary for each group of entry points, from names to object references (``module:attribute``).
 
     Raises `InputError` about ``source`` if the text can't be parsed.
     """
@@ -172,7 +172,7 @@ _AND = " AND "
 
 
 def expression_fault(text: str) -> str:
-    """Return what is wrong with an SPDX expression, or an empty string if it is valid."""
+    """Return the problem with an SPDX expression, or an empty string if the expression is valid."""
     try:
         canonicalize_license_expression(text)
     except InvalidLicenseExpression as e:
@@ -181,9 +181,9 @@ def expression_fault(text: str) -> str:
 
 
 def join_expressions(expressions: Iterable[str | None]) -> str | None:
-    """Return one expression for all parts, with each term once and sorted, or `None` if a part has no expression.
+    """Return one expression for all parts, with distinct sorted terms, or `None` if a part has no expression.
 
-    A choice (``OR``) is kept, because the recipients make it.
+    A choice (``OR``) is kept, because the choice is up to the recipients.
     """
     given = list(expressions)
     if not given or not all(given):
@@ -200,17 +200,17 @@ def _terms(text: str) -> list[str]:
 
 _LICENSES_FOLDER = Version("2.4")
 
-# GPL, LGPL, and AGPL must be whole words: pgplatform.h is not a license.
+# GPL, LGPL, and AGPL must be whole words: pgplatform.h isn't a license.
 _LICENSE_NAME = re.compile(r"licen|copying|notice|copyright|(?<![a-z])[al]?gpl(?![a-z])", re.IGNORECASE)
 
 
 def is_license_name(name: str) -> bool:
-    """Return whether a file name, without its folder, is that of a license text or a notice."""
+    """Return whether a file is named, without its folder, like a license text or a notice."""
     return _LICENSE_NAME.search(name) is not None
 
 
 def has_licenses_folder(metadata_version: str) -> bool:
-    """Return whether License-File names files below ``.dist-info/licenses/`` in this version of core metadata."""
+    """Return whether License-File refers to files below ``.dist-info/licenses/`` in this version of core metadata."""
     with suppress(ValueError):
         return Version(metadata_version) >= _LICENSES_FOLDER
     return False
@@ -219,7 +219,7 @@ def has_licenses_folder(metadata_version: str) -> bool:
 def license_places(dist_info: str, name: str, metadata_version: str) -> tuple[str, ...]:
     """Return the possible paths in a wheel of a file that License-File names.
 
-    Before version 2.4, builders put the file into ``.dist-info`` itself, mostly without its folders.
+    Before version 2.4, builders put the file directly into ``.dist-info``, usually without its folders.
     """
     standard = f"{dist_info}/licenses/{name}"
     if has_licenses_folder(metadata_version):
@@ -231,8 +231,8 @@ def license_places(dist_info: str, name: str, metadata_version: str) -> tuple[st
 class CoreMetadata(msgspec.Struct, frozen=True):
     """The fields of METADATA and PKG-INFO that rocwheel writes.
 
-    ``requires`` holds requirement strings with their markers, ``extras`` the names that those markers use, and
-    ``dynamic`` the fields that an sdist leaves to its build, such as ``requires-dist``.
+    ``requires`` contains requirement strings with their markers, and ``extras`` contains the extras in those markers.
+    ``dynamic`` contains the fields that an sdist leaves to its build, such as ``requires-dist``.
     """
 
     name: str
@@ -248,7 +248,7 @@ class CoreMetadata(msgspec.Struct, frozen=True):
     keywords: tuple[str, ...] = ()
     description: str = ""
     license: str = ""
-    """The license field of older tools; not used together with an expression."""
+    """The license field of older tools, which isn't used together with an expression."""
 
 
 def metadata_files(
@@ -259,12 +259,12 @@ def metadata_files(
     entry_points: Mapping[str, Mapping[str, str]],
     others: Mapping[str, bytes] | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of a wheel's ``.dist-info`` by name, in the order in which they are written.
+    """Return the files of a wheel's ``.dist-info``, keyed by name, in writing order.
 
-    ``tag`` is the whole compatibility tag of the file name. WHEEL lists each tag that it stands for.
+    ``tag`` is the whole compatibility tag of the file name. WHEEL lists each tag that it represents.
 
-    The files are METADATA, WHEEL, the ``others``, and ``entry_points.txt`` if there are entry points, but not RECORD.
-    Raises whatever `render_metadata` raises.
+    The files are METADATA, WHEEL, the ``others``, and, if there are entry points, ``entry_points.txt``, but not RECORD.
+    Raises the same errors as `render_metadata`.
     """
     generator = f"rocwheel {rocwheel.__version__}"
     files = {
@@ -278,7 +278,7 @@ def metadata_files(
 
 
 def render_metadata(metadata: CoreMetadata) -> bytes:
-    """Return the text of METADATA or PKG-INFO; ``packaging`` checks each field.
+    """Return the text of METADATA or PKG-INFO, with each field checked by ``packaging``.
 
     Raises ``packaging.metadata.InvalidMetadata`` (in a group) if a field violates the standard.
     """
@@ -304,14 +304,14 @@ def render_metadata(metadata: CoreMetadata) -> bytes:
         raw["description"] = metadata.description
         raw["description_content_type"] = "text/markdown"
     for name, value in Metadata.from_raw(raw).as_rfc822().items():
-        # uv also compares the values of Dynamic case-sensitively.
+        # uv also compares values of Dynamic case-sensitively.
         message[_header_case(name)] = _header_case(value) if name == "dynamic" else value
     message.set_payload(metadata.description)
     return bytes(message)
 
 
 def _header_case(name: str) -> str:
-    """Return a header name as the specification spells it; ``packaging`` writes all names in lowercase."""
+    """Return a header name as spelled in the specification; ``packaging`` writes all names in lowercase."""
     return name.title().replace("-Url", "-URL")
 
 

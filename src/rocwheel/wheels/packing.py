@@ -1,4 +1,4 @@
-"""Packs many members on an executor, ahead of the single writer and within a memory budget."""
+"""Packs many members on an executor, ahead of the only writer and within a memory budget."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Sink(Protocol):
         """Append packed bytes to the member, with their SHA-256 if it is known."""
 
     def end(self, digest: Digest) -> None:
-        """Finish the member; ``digest`` is that of the unpacked bytes."""
+        """Finish the member; ``digest`` is the digest of the unpacked bytes."""
 
 
 class PackedCount(msgspec.Struct, frozen=True):
-    """How many members from files were packed, how many came from a cache, and their unpacked sizes.
+    """Counts members from files that were packed, and those that came from a cache, with their unpacked sizes.
 
-    Stored members and generated text count as neither. A member counts as packed if any of its pieces was packed. Its
-    bytes are counted per piece.
+    Stored members and generated text aren't counted. A member counts as packed if any of its pieces was packed. Its
+    bytes are counted for each piece.
     """
 
     packed: int = 0
@@ -80,28 +80,28 @@ class PackedCount(msgspec.Struct, frozen=True):
         return PackedCount(*(now - then for now, then in zip(mine, before, strict=True)))
 
     def left(self, other: PackedCount) -> PackedCount:
-        """Return this count plus all members of another count, as kept members, because they stayed where they were."""
+        """Return this count plus all members in another count as kept members, because they stayed in place."""
         members, size = other.packed + other.kept, other.packed_bytes + other.kept_bytes
         return self.plus(is_kept=True, members=members, size=size)
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What is known about a member before it is packed; ``size`` is the size of its content in bytes."""
+    """Facts about a member before it is packed; ``size`` is its content's size in bytes."""
 
     sink: Sink
     name: str
     mode: int
     size: int
     is_counted: bool = True
-    """Whether it counts as packed or kept."""
+    """Whether the member counts as packed or kept."""
 
     def begin(self, method: int, bound: int | None = None) -> None:
-        """Begin the member, with at most ``bound`` bytes if that differs from its size."""
+        """Begin the member; ``bound`` is the maximum number of bytes, if it differs from the member's size."""
         self.sink.begin(self.name, self.mode, method, self.size if bound is None else bound)
 
 
 class _PiecewiseMember:
-    """A member that goes to the sink piece by piece: it is begun, written, and ended with its digest."""
+    """A member that goes to the sink in pieces: it is begun, written, and ended with its digest."""
 
     def __init__(self, head: Head, method: int, bound: int | None = None) -> None:
         self.head = head
@@ -136,11 +136,11 @@ class BlockMember(_PiecewiseMember):
     def __init__(self, head: Head, method: int = DEFLATED) -> None:
         super().__init__(head, method)
         self.keys: list[bytes] = []
-        """The cache keys of its blocks."""
+        """The cache keys of the member's blocks."""
         self._tail = b""
 
     def write(self, block: PackedBlock) -> None:
-        """Write a block. Raises `ChangedFileError` unless it was primed with the end of the preceding blocks."""
+        """Write a block. Raises `ChangedFileError` unless the block was primed with the end of the preceding blocks."""
         if block.history != self._tail[len(self._tail) - len(block.history) :]:
             raise ChangedFileError(self.head.name, "changed while it was being packed")
         self._hasher.update(block.original)
@@ -150,7 +150,7 @@ class BlockMember(_PiecewiseMember):
 
 
 class RecalledMember(_PiecewiseMember):
-    """Passes on the blocks of a member with a known digest."""
+    """Passes the blocks of a member with a known digest to the sink."""
 
     def __init__(self, head: Head, known: KnownMember) -> None:
         super().__init__(head, known.method)
@@ -173,10 +173,10 @@ class EncodedMember(_PiecewiseMember):
 
 
 class Schedule:
-    """Submits tasks and delivers their results in the order in which they were added.
+    """Submits tasks and delivers their results in the order in which the tasks were added.
 
     Each task has a cost in bytes. The total cost of submitted but undelivered tasks stays within ``budget``, unless
-    there is only one.
+    there is only one task.
     """
 
     def __init__(self, executor: Executor, budget: int) -> None:
@@ -216,16 +216,16 @@ class Schedule:
         self._in_flight -= cost
 
 
-# Eleven blocks and their results: enough for two workers while another block waits for a large member to be written.
+# Eleven blocks and their results are enough for two workers while another block waits for a large member.
 _BUDGET = 368 << 20
 _STORED_WHOLE = 32 << 20
 
 
 class Packer:
-    """Schedules packing on an executor and delivers to sinks in the order in which members were added.
+    """Schedules packing on an executor, and delivers to sinks in the order in which members were added.
 
-    A budget of bytes limits the work in flight: the input of a worker plus its output as estimated from samples.
-    Members in the ``kept`` store are not packed again, and newly packed members are added to it.
+    A budget of bytes limits the work in progress: a worker's input plus its output, as estimated from samples. Members
+    in the ``kept`` store aren't packed again, and newly packed members are added to the store.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class Packer:
         kept: EntryStore | None = None,
     ) -> None:
         self.count = PackedCount()
-        """What has been delivered so far."""
+        """The members that have been delivered so far."""
         self._schedule = Schedule(executor, budget)
         self._level = level
         self._progress = progress
@@ -270,7 +270,7 @@ class Packer:
             self._add_deflated(head, content)
 
     def add_encoded(self, sink: Sink, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
-        """Schedule a member that holds the content compressed into its own stream, which ZIP then stores."""
+        """Schedule a member whose content is compressed into its own stream, which ZIP then stores."""
         encoder = EncodedMember(Head(sink, name, mode, content.size))
         compress = self._cache.compress_piece if self._cache else compress_piece
         deliver_piece = self._deliver_block if self._cache else self._deliver_piece
@@ -304,7 +304,7 @@ class Packer:
             self.call(member.end)
 
     def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
-        """Return the cached member of a content, if its digest is known or the content is worth reading."""
+        """Return a content's cached member if the digest is known or the content is worth reading, or `None`."""
         digest = cache.digest_of(content)
         if digest is None and isinstance(content, EditedContent) and content.is_costly:
             digest = self._schedule.executor.submit(cache.digest_of_edited, content).result()
@@ -326,7 +326,7 @@ class Packer:
         self.call(partial(self._end, member))
 
     def _add_edited(self, cache: MemberCache, head: Head, content: EditedContent) -> None:
-        """Add an edited member that is stored uncompressed, so that the cache can save the edit in the next build."""
+        """Add an edited member that is stored uncompressed, so that the cache can save the edit for the next build."""
         if content.size <= _STORED_WHOLE:
             self._schedule.submit(2 * content.size, partial(self._deliver_whole, head), cache.store_edited, content)
             return
@@ -382,12 +382,12 @@ class Packer:
 CUT_FROM = WHOLE_LIMIT + (16 << 20)
 """The minimum size in bytes of a file that can be packed in parts.
 
-It is split into blocks with any edit of its run path.
+Such a file is split into blocks, regardless of how its run path is edited.
 """
 
 
 class Span(msgspec.Struct, frozen=True):
-    """The pieces of a content that begin at or after ``start``, and before ``stop`` if it is set."""
+    """The pieces of a content that begin at or after ``start`` and, if ``stop`` is set, before ``stop``."""
 
     start: int
     stop: int | None = None
@@ -399,7 +399,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class CutFacts(msgspec.Struct, frozen=True):
-    """What a member is begun with, and the CRC-32 of the bytes of a span that were packed."""
+    """The facts for beginning a member, and the CRC-32 of a span's bytes that were packed."""
 
     method: int
     bound: int
@@ -408,14 +408,14 @@ class CutFacts(msgspec.Struct, frozen=True):
 
 
 def level_for(content: Content, level: int) -> int:
-    """Return the level for all spans of a content: 0, which stores, if samples say that deflating saves little."""
+    """Return the level for all of a content's spans, or 0, which stores, if samples show little savings."""
     return level if level and is_worthwhile(content.size, expected_size(content)) else 0
 
 
 def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes | memoryview], object]) -> CutFacts:
-    """Pack a span of a content above `WHOLE_LIMIT` block by block, and pass each packed block to ``write``.
+    """Pack a span of a content larger than `WHOLE_LIMIT` block by block, and pass each packed block to ``write``.
 
-    ``level`` is the result of `level_for` for the content, or 0 for a content that is stored anyway.
+    ``level`` is the result of `level_for` for the content, or 0 for a content that is always stored.
     """
     crc32, is_deflated = 0, level > 0
     for start, stop in span.ranges(content, BLOCK):
@@ -428,14 +428,14 @@ def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes |
 def encode_span(
     content: Content, span: Span, encoding: StreamFormat, write: Callable[[bytes | memoryview], object]
 ) -> CutFacts:
-    """Compress a span of a content into its own streams, and pass each to ``write``."""
+    """Compress a span of a content into its own streams, and pass each stream to ``write``."""
     for start, stop in span.ranges(content, STREAM_PIECE):
         write(compress_piece(content, start, stop, encoding))
     return CutFacts(STORED, stream_bound(content.size))
 
 
 def digest_spans(content: Content, spans: Sequence[Span]) -> tuple[Digest, tuple[int, ...]]:
-    """Return the digest of a content, and the CRC-32 of each of its spans."""
+    """Return a content's digest, and the CRC-32 of each of its spans."""
     hasher, found = Hasher(), []
     for span in spans:
         crc32 = 0

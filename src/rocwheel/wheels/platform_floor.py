@@ -1,4 +1,4 @@
-"""Computes the platform tag of a wheel from the symbol versions that its files require (:pep:`600`)."""
+"""Computes a wheel's platform tag from the symbol versions that its files require (:pep:`600`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
 
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
-# PEP 600 defines no tag below the oldest glibc that an architecture was ever tagged for.
+# PEP 600 doesn't define tags below the oldest glibc that an architecture was ever tagged for.
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
 # The glibc versions that auditwheel has policies for. After the last one, every minor version is a policy.
 _POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))
@@ -32,13 +32,13 @@ class PlatformFloor(msgspec.Struct, frozen=True):
     glibc: tuple[int, int]
     reason: str
     needs_glibc: str = ""
-    """The first file that needs glibc itself; empty if the files also run with another C library, such as musl."""
+    """The first file that needs glibc itself, or empty if the files also run with another C library, such as musl."""
     is_by_alignment: bool = False
-    """Whether only the alignment of a library's segments requires this glibc; a repair can fix that."""
+    """Whether only the alignment of a library's segments requires this glibc, which a repair can fix."""
 
     @property
     def architecture(self) -> str:
-        """The architecture as platform tags spell it, such as ``x86_64``."""
+        """The architecture as spelled in platform tags, such as ``x86_64``."""
         return _ARCHITECTURES[self.machine]
 
     @property
@@ -49,17 +49,17 @@ class PlatformFloor(msgspec.Struct, frozen=True):
 
 
 def host_machines() -> dict[int, str]:
-    """Return the ELF machine numbers that platform tags have names for, with these names."""
+    """Return the platform tag names of machines, keyed by ELF machine number."""
     return dict(_ARCHITECTURES)
 
 
 def oldest_tag(machine: int) -> str:
-    """Return the tag that every glibc Linux on a machine accepts, for files that don't need glibc."""
+    """Return the tag that every glibc-based Linux accepts on a machine, for files that don't need glibc."""
     return PlatformFloor(machine, _OLDEST[_ARCHITECTURES[machine]], "").tag
 
 
 def next_policy(glibc: tuple[int, int]) -> tuple[int, int]:
-    """Return the glibc version of the strictest tag that auditwheel assigns to files that require ``glibc``."""
+    """Return the glibc version in the strictest tag that auditwheel assigns to files that require ``glibc``."""
     return min((policy for policy in _POLICIES if policy >= glibc), default=glibc)
 
 

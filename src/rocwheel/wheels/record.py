@@ -1,4 +1,4 @@
-"""Reads and writes the RECORD file of a wheel: the path, SHA-256, and size of every member (:pep:`376`)."""
+"""Reads and writes a wheel's RECORD file, which has the path, SHA-256, and size of every member (:pep:`376`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-"""The files of ``.dist-info`` that sign RECORD. RECORD doesn't list them (:pep:`427`)."""
+"""The files in ``.dist-info`` that sign RECORD. RECORD doesn't list these files (:pep:`427`)."""
 STRONG_HASHES = frozenset({"sha256", "sha384", "sha512"})
 """The hash algorithms that the wheel format allows for RECORD and that every Python has."""
 
@@ -35,7 +35,7 @@ def unhashed_paths(dist_info: str) -> frozenset[str]:
 
 
 class RecordRow(msgspec.Struct, frozen=True, order=True):
-    """One member of a wheel: its path, the raw SHA-256 of its bytes, and their number."""
+    """One member of a wheel: its path, and the raw SHA-256 and the number of its bytes."""
 
     path: str
     sha256: bytes
@@ -43,12 +43,12 @@ class RecordRow(msgspec.Struct, frozen=True, order=True):
 
     @property
     def hash(self) -> str:
-        """The hash as RECORD spells it."""
+        """The hash as spelled in RECORD."""
         return spell_hash(self.sha256)
 
 
 class RecordEntry(msgspec.Struct, frozen=True):
-    """A row of a RECORD as read: path, ``algorithm=digest``, and size."""
+    """A row as read from RECORD: path, ``algorithm=digest``, and size."""
 
     path: str
     hash: str
@@ -56,12 +56,12 @@ class RecordEntry(msgspec.Struct, frozen=True):
 
     @property
     def algorithm(self) -> str:
-        """The hash algorithm, such as ``sha256``; empty if there is no hash."""
+        """The hash algorithm, such as ``sha256``, or an empty string if there is no hash."""
         return self.hash.partition("=")[0]
 
     @property
     def digest(self) -> bytes:
-        """The raw hash; empty unless it is valid URL-safe base64 without padding."""
+        """The raw hash, or empty if the digest isn't valid URL-safe base64 without padding."""
         text = self.hash.partition("=")[2]
         try:
             return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -70,14 +70,14 @@ class RecordEntry(msgspec.Struct, frozen=True):
 
 
 def spell_hash(sha256: bytes) -> str:
-    """Return a raw SHA-256 as RECORD spells it: ``sha256=`` and URL-safe base64 without padding."""
+    """Return a raw SHA-256 as spelled in RECORD: ``sha256=`` and URL-safe base64 without padding."""
     return "sha256=" + base64.urlsafe_b64encode(sha256).rstrip(b"=").decode()
 
 
 def render_record(rows: list[RecordRow], record_path: str) -> bytes:
-    """Return the text of RECORD: the rows sorted by path, then RECORD itself without hash and size.
+    """Return the text of RECORD: the rows sorted by path, and then RECORD itself without a hash and size.
 
-    Paths are text, as in the names of wheel members. Raises `UnicodeEncodeError` if they contain surrogates.
+    Paths are text, as in the names of wheel members. Raises `UnicodeEncodeError` if a path contains surrogates.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -87,10 +87,9 @@ def render_record(rows: list[RecordRow], record_path: str) -> bytes:
 
 
 def parse_record(data: bytes, source: Path | str) -> tuple[RecordEntry, ...]:
-    """Return the rows of a RECORD; missing cells are empty. Raises `InputError` about ``source`` if it isn't CSV.
+    """Return the rows of RECORD; missing cells are empty. Raises `InputError` about ``source`` if it isn't CSV.
 
-    Bytes that are not UTF-8 become surrogates, as in file names (:pep:`383`). So such a path matches its file and no
-    other file.
+    Bytes that aren't UTF-8 become surrogates, as in file names (:pep:`383`). So such a path matches only its own file.
     """
     rows = csv.reader(io.StringIO(data.decode(errors="surrogateescape")))
     try:
@@ -101,14 +100,14 @@ def parse_record(data: bytes, source: Path | str) -> tuple[RecordEntry, ...]:
 
 
 class RecordGaps(msgspec.Struct, frozen=True):
-    """Where RECORD and the members of a wheel disagree about paths."""
+    """The differences between the paths in RECORD and a wheel's members."""
 
     repeated: dict[str, int]
-    """Paths with several rows, and the number of rows."""
+    """The paths with several rows, with the number of rows."""
     absent: tuple[str, ...]
-    """Paths in RECORD that no member has."""
+    """The paths in RECORD that aren't members."""
     unlisted: tuple[str, ...]
-    """Members without a row that need one: all except RECORD itself and its signatures (:pep:`427`)."""
+    """The members that need a row but have none. RECORD itself and its signatures don't need a row (:pep:`427`)."""
 
 
 def find_record_gaps(paths: Iterable[str], members: Collection[str], dist_info: str) -> RecordGaps:

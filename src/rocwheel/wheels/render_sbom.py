@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def render_bill(bill: BillOfMaterials) -> bytes:
-    """Return the JSON text. Equal values give the same bytes."""
+    """Return the bill's JSON text. Equal values produce the same output."""
     components = {item.key: _component(item) for item in (bill.subject, *bill.items)}
     bom = Bom(components=[components[item.key] for item in bill.items])
     bom.metadata.timestamp = datetime.fromtimestamp(bill.seconds, timezone.utc)

@@ -1,4 +1,4 @@
-"""What distributions require from other distributions, Python, and the machine, by their markers (:pep:`508`)."""
+"""Evaluates the requirements of distributions, including markers for Python and the machine (:pep:`508`)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def prefix_match(version: Version, numbers: int) -> str:
-    """Return the pattern, such as ``1.2.*``, of all versions that share the first ``numbers`` parts of their release.
+    """Return the pattern, such as ``1.2.*``, for all versions that share the first ``numbers`` parts of the release.
 
-    A release with fewer parts is padded with zeros. By :pep:`440`, installers skip the pre-releases that match.
+    A release with fewer parts is padded with zeros. According to :pep:`440`, installers skip pre-releases that match.
     """
     epoch = f"{version.epoch}!" if version.epoch else ""
     release = (*version.release, *[0] * numbers)[:numbers]
@@ -43,20 +43,20 @@ def prefix_match(version: Version, numbers: int) -> str:
 def release_match(version: Version, numbers: int) -> str:
     """Return `prefix_match` for a final release, or the exact public version for a pre-release.
 
-    A prefix match can't name a pre-release (:pep:`440`).
+    A prefix match can't match only a pre-release (:pep:`440`).
     """
     return version.public if version.is_prerelease else prefix_match(version, numbers)
 
 
 _WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
-"""The minor versions of Python 3 that are checked for a wheel for any Python."""
+"""The minor versions of Python 3 that are checked for a wheel for any Python version."""
 _MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 _PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
 Interpreter = tuple[int, tuple[str, str]]
 """A minor version of Python 3, and the values of ``sys_platform`` and ``platform_machine``."""
 ALL_INTERPRETERS: tuple[Interpreter, ...] = tuple(product(_MINORS, _PLATFORMS))
-"""The interpreters that are checked for a wheel for any Python and platform."""
+"""The interpreters that are checked for a wheel for any Python version and platform."""
 _NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
 
 
@@ -83,7 +83,7 @@ def _interpreters_of(filename: str) -> tuple[Interpreter, ...]:
 
 
 def tag_minors(tag: Tag) -> tuple[int, ...]:
-    """Return the minor versions of Python 3 that a tag supports; all if it doesn't name one."""
+    """Return the minor versions of Python 3 that a tag supports, or all known ones if the tag doesn't name one."""
     match = re.fullmatch(r"(?:cp|py)3(\d+)", tag.interpreter)
     if match is None:
         return tuple(_MINORS)
@@ -127,21 +127,24 @@ _REFUSAL = "is.not.in.this.release"
 
 _BRACKET = re.compile("[()]")
 _MOST_NESTED = 32
-"""Nested brackets. ``packaging`` recurses for each one, and markers of real builds nest at most three."""
+"""The limit on nested brackets. ``packaging`` recurses for each level; markers from real builds have at most three."""
 
 _LONG_NUMBER = re.compile(r"\d{4001}")
-"""Python converts at most 4,300 digits. ``packaging`` accepts more digits, but fails when it compares such versions."""
+"""A number that is too long: Python converts at most 4,300 digits.
+
+``packaging`` accepts more digits, but fails when it compares such versions.
+"""
 _TOO_LONG = "a number with more than 4,000 digits"
 
 
 class RequirementError(ValueError):
-    """A Requires-Dist that is malformed, or whose marker can't be evaluated; the message says which."""
+    """An error for a Requires-Dist that is malformed, or whose marker can't be evaluated; the message says which."""
 
 
 def read_requirement(text: str) -> Requirement:
     """Parse a requirement without evaluating its marker.
 
-    Raises `RequirementError` with the reason if it is malformed.
+    Raises `RequirementError` with the reason if the requirement is malformed.
     """
     # The maximum depth of open brackets, including brackets in quotes.
     depth = most = 0
@@ -182,16 +185,18 @@ def parse_requirement(text: str) -> Requirement:
         raise RequirementError(message) from e
     # The text of a requirement from the end of its URL, which may contain any characters, or from the first ``;``.
     if "\\" in (text.partition(requirement.url)[2] if requirement.url else text.partition(";")[2]):
-        message = "a malformed Requires-Dist (its marker has a backslash)"  # packaging evaluates it as Python does
+        message = (
+            "a malformed Requires-Dist (the marker has a backslash)"  # packaging evaluates a backslash as Python does
+        )
         raise RequirementError(message)
     if not all(specifier.version for specifier in requirement.specifier):
-        message = "a malformed Requires-Dist (no version after ===)"  # packaging accepts it, but no version matches
+        message = "a malformed Requires-Dist (no version after ===)"  # packaging accepts this, but no version matches
         raise RequirementError(message)
     return requirement
 
 
 def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements that `parse_requirement` accepts, and skip the others."""
+    """Return the requirements that `parse_requirement` accepts, skipping the others."""
     found = []
     for text in texts:
         with suppress(RequirementError):
@@ -200,11 +205,11 @@ def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
 
 
 def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: str = "") -> bool:
-    """Return whether a requirement applies with any of the extras; ``""`` stands for no extra.
+    """Return whether a requirement applies with any of the extras; ``""`` represents no extra.
 
-    With the ``file_name`` of a wheel, it applies if its marker is true for any Python and platform of the wheel's tags.
-    With any other file name, it applies if the marker is true for any Python and platform. Without a file name, the
-    marker is evaluated on this machine.
+    With a wheel's ``file_name``, a requirement applies if its marker is true for any Python and platform in the wheel's
+    tags. With any other file name, it applies if the marker is true for any Python and platform. Without a file name,
+    the marker is evaluated on this machine.
     """
     if requirement.marker is None:
         return True
@@ -224,24 +229,24 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
 def refusing_requirement(name: str, version: str, target: str, families: Iterable[str]) -> str:
     """Return a requirement for a public version that can't be met and that says why: a target has no code.
 
-    An unknown extra would only cause a warning from the installer.
+    An unknown extra would cause only a warning from the installer.
     """
     return f"{name}=={version}+{'.'.join([target, _REFUSAL, 'which.has', *families])}"
 
 
 def is_refusing(requirement: Requirement) -> bool:
-    """Return whether a requirement can never be met on purpose, as those from `refusing_requirement`."""
+    """Return whether a requirement can never be met on purpose, like those from `refusing_requirement`."""
     return any(f".{_REFUSAL}" in specifier.version for specifier in requirement.specifier)
 
 
 def asked_for(requirement: Requirement) -> list[tuple[str, str]]:
-    """Return the normalized name of a requirement, once without an extra and once with each of its extras."""
+    """Return a requirement's normalized name, once without an extra and once with each of its extras."""
     name = str(canonicalize_name(requirement.name))
     return [(name, extra) for extra in ("", *map(canonicalize_name, requirement.extras))]
 
 
 def follow_requirements(start: str, brought_by: Callable[[str, str], Iterable[tuple[str, str]]]) -> frozenset[str]:
-    """Return the names of all direct and indirect requirements of a distribution; it may require itself."""
+    """Return the names of all direct and indirect requirements of a distribution, which may require itself."""
     reached: set[tuple[str, str]] = set()
     waiting = [(start, "")]
     while waiting:
@@ -255,7 +260,7 @@ _SECTION = re.compile(r"\[([^:\]]*)(?::(.*))?\]")
 
 
 def parse_requires_txt(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the extra, marker, and requirement of each line. The section sets the extra and marker."""
+    """Yield the extra, marker, and requirement from each line. Sections determine the extra and marker."""
     extra = marker = ""
     for line in map(str.strip, text.splitlines()):
         section = _SECTION.fullmatch(line)
@@ -266,7 +271,7 @@ def parse_requires_txt(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def to_requires_dist(extra: str, marker: str, requirement: str) -> str:
-    """Return a line of ``requires.txt`` in the form of Requires-Dist in core metadata."""
+    """Convert a line of ``requires.txt`` to the form of Requires-Dist in core metadata."""
     text, _, own = requirement.partition(";")
     parts = [f"({part.strip()})" for part in (own, marker) if part.strip()]
     parts += [f'extra == "{extra}"'] if extra else []
@@ -274,7 +279,7 @@ def to_requires_dist(extra: str, marker: str, requirement: str) -> str:
 
 
 _LEGACY = ("setuptools>=40.8.0",)
-"""What installers assume for an sdist that doesn't specify it."""
+"""The build requirements that installers assume for an sdist that doesn't specify any."""
 
 
 class _BuildSystem(msgspec.Struct):
@@ -286,7 +291,7 @@ class _Project(msgspec.Struct, rename="kebab"):
 
 
 def read_build_requires(path: Path) -> tuple[str, ...]:
-    """Return the build requirements of an sdist from its ``pyproject.toml``.
+    """Return an sdist's build requirements from its ``pyproject.toml``.
 
     Raises `InputError` if ``pyproject.toml`` can't be parsed, and `OSError` if the sdist can't be read.
     """

@@ -25,26 +25,26 @@ SBOM_NAME = "sboms/rocwheel.cdx.json"
 
 
 class BillItem(msgspec.Struct, frozen=True):
-    """A component of a distribution, or something that a component was made from."""
+    """A component of a distribution, or an item that a component was made from."""
 
     key: str
-    """The reference that other items use; unique in the bill."""
+    """The reference that other items use, which is unique in the bill."""
     name: str
     version: str = ""
     package_url: str = ""
-    """The package URL, in the form of purl-spec. An invalid URL is left out."""
+    """The package URL, in the form defined by purl-spec. An invalid URL is left out."""
     license: str = ""
-    """An SPDX expression."""
+    """The license as an SPDX expression."""
     license_files: tuple[str, ...] = ()
-    """The paths of its license texts in ``.dist-info/licenses``."""
+    """The paths of the item's license texts in ``.dist-info/licenses``."""
     sha256: str = ""
     properties: dict[str, str] = {}
     made_of: tuple[str, ...] = ()
-    """The keys of the items that it was made from."""
+    """The keys of the items that this item was made from."""
 
 
 class BillOfMaterials(msgspec.Struct, frozen=True):
-    """The contents of a distribution: itself as the subject, and all its direct and indirect components."""
+    """A distribution's contents: the distribution itself as the subject, and its direct and indirect components."""
 
     subject: BillItem
     items: tuple[BillItem, ...]
@@ -53,7 +53,7 @@ class BillOfMaterials(msgspec.Struct, frozen=True):
 
 
 def bill_text(bill: dict[str, Any]) -> bytes:
-    """Return the text of a CycloneDX bill. Its serial number is derived from all its other content."""
+    """Return the text of a CycloneDX bill. Its serial number is derived from its other content."""
     said = {name: value for name, value in bill.items() if name != "serialNumber"}
     number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(said, sort_keys=True))
     return json.dumps({**said, "serialNumber": number.urn}, indent=1, sort_keys=True).encode() + b"\n"
@@ -64,12 +64,12 @@ class OpenBill(NamedTuple):
 
     bill: dict[str, Any]
     subject: dict[str, Any]
-    """The component of the distribution itself."""
+    """The component that represents the distribution itself."""
     own: dict[str, Any]
-    """The dependencies of the distribution; empty if the bill doesn't list any."""
+    """The distribution's dependencies, or an empty dictionary if the bill doesn't list any."""
 
     def rename(self, old: str, new: str) -> None:
-        """Replace the suffix ``old`` in the distribution's package URL, ``bom-ref``, and reference."""
+        """Replace the suffix ``old`` by ``new`` in the distribution's package URL, ``bom-ref``, and reference."""
         for table, name in ((self.subject, "bom-ref"), (self.subject, "purl"), (self.own, "ref")):
             if isinstance(text := table.get(name), str) and text.endswith(old):
                 table[name] = f"{text.removesuffix(old)}{new}"
@@ -85,26 +85,26 @@ def open_bill(data: bytes, source: str) -> OpenBill:
         own: dict[str, Any] = next((one for one in dependencies if one["ref"] == reference), {})
     except (ValueError, KeyError, TypeError) as e:
         raise InputError(
-            source, "is not a bill of materials", expected="CycloneDX JSON with a component for the distribution itself"
+            source, "isn't a bill of materials", expected="CycloneDX JSON with a component for the distribution itself"
         ) from e
     return OpenBill(bill, subject, own)
 
 
 _KEPT = ("type", "name", "version", "purl", "licenses", "pedigree")
-"""The fields of the distribution's component that its ancestor entry keeps."""
+"""The fields that the ancestor entry keeps from the distribution's component."""
 _RECORD = "rocwheel:record-sha256"
 _MOST = 20
-"""The maximum number of files that are listed by name."""
+"""The maximum number of files to list by name."""
 
 
 def changed_bill(members: Iterable[ZipMember], dist_info: str, notes: str, *, name: str = "") -> dict[str, bytes]:
-    """Return the bill of a wheel that is made from a wheel with these members, by its name in ``.dist-info``.
+    """Return the bill for a wheel that is made from a wheel with these members, keyed by its name in ``.dist-info``.
 
-    The components stay, because the new wheel also consists of them. The component of the distribution gets the old one
-    as an ancestor, with ``notes`` on the changes and the SHA-256 of the old RECORD, which has the hash of every file.
-    ``name`` is the new distribution name, if it changes.
+    The components stay, because they are also parts of the new wheel. The distribution's component gets the old
+    component as an ancestor, with ``notes`` on the changes and the SHA-256 of the old RECORD, which has the hash of
+    every file. ``name`` is the new distribution name, if it changes.
 
-    Returns an empty dictionary if the wheel has no bill. An unreadable bill stays as it is, so that the audit can
+    Returns an empty dictionary if the wheel has no bill. An unreadable bill stays unchanged, so that the audit can
     report it. If the distribution name changes, an unreadable bill is dropped.
     """
     found = {member.name: member for member in members}
@@ -133,18 +133,17 @@ def _changed(data: bytes, record: bytes, notes: str, name: str, source: str) -> 
 
 
 def change_notes(command: str, files: Mapping[str, Sequence[str]]) -> str:
-    """Return a note on what a command did to the files of a wheel; ``files`` maps each action to file names.
+    """Return a note about a command's changes to a wheel's files; ``files`` maps each action to file names.
 
-    >>> change_notes("rocwheel repair", {"changed": ["a", "b"], "left out": []})
-    'rocwheel repair: changed a, b'
+    >>> change_notes("rocwheel repair", {"changed": ["a", "b"], "left out": []}) 'rocwheel repair: changed a, b'
     """
     return f"{command}: {'; '.join(f'{what} {first_of(names, _MOST)}' for what, names in files.items() if names)}"
 
 
 def promoted_bill(data: bytes, old: str, new: str, source: str) -> bytes:
-    """Return a bill with a new version of the distribution itself. The versions of its components stay.
+    """Return a bill with a new version of the distribution itself. Its components' versions don't change.
 
-    Raises `InputError` about ``source`` if it isn't a CycloneDX bill.
+    Raises `InputError` about ``source`` if the data isn't a CycloneDX bill.
     """
     opened = open_bill(data, source)
     if opened.subject["version"] != old:
@@ -171,8 +170,8 @@ class _Component(msgspec.Struct, frozen=True, rename={"references": "externalRef
 
     @property
     def is_project(self) -> bool:
-        """Whether it is a project with a license, and not an artifact or package that contains parts of projects."""
-        # An artifact made by splitting device code has no number of files, because it wasn't read. The reference of a
+        """Whether the component is a project with a license, and not an artifact or package with parts of projects."""
+        # An artifact that splitting created has no number of files, because it wasn't read. The reference of a
         # project contains a slash; the reference of an artifact is its name.
         is_artifact = self.ref == self.name or any(one.name == "rocwheel:files" for one in self.properties)
         return not (is_artifact or self.purl.startswith("pkg:deb/"))
@@ -185,12 +184,12 @@ class _Bill(msgspec.Struct, frozen=True):
 def find_unlicensed(data: bytes, source: str) -> tuple[str, ...]:
     """Return the names of the projects in a rocwheel bill that have no license text.
 
-    Raises `InputError` about ``source`` if it isn't a CycloneDX bill.
+    Raises `InputError` about ``source`` if the data isn't a CycloneDX bill.
     """
     try:
         bill = decode_json(data, _Bill)
     except msgspec.DecodeError as e:
-        raise InputError(source, f"is not a bill of materials ({e})", expected="CycloneDX JSON") from e
+        raise InputError(source, f"isn't a bill of materials ({e})", expected="CycloneDX JSON") from e
     return tuple(
         one.name for one in bill.components if one.is_project and all(ref.type != "license" for ref in one.references)
     )

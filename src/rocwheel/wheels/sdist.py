@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 
 LATEST_SECONDS = 253402300799
-"""The last second of the year 9999. Dates in documents have four-digit years."""
+"""The last second of the year 9999, because dates in documents have four-digit years."""
 
 _ZIP_EPOCH = 315532800
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 class SourceDate(msgspec.Struct, frozen=True):
-    """Seconds since 1970, as the reproducible builds specification defines SOURCE_DATE_EPOCH."""
+    """Seconds since 1970, as defined for SOURCE_DATE_EPOCH by the reproducible builds specification."""
 
     seconds: int = _ZIP_EPOCH
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> SourceDate:
-        """Read SOURCE_DATE_EPOCH. Raises `InputError` if it is not a whole number or is after the year 9999."""
+        """Read SOURCE_DATE_EPOCH. Raises `InputError` if it isn't a whole number or is after the year 9999."""
         text = environment.get("SOURCE_DATE_EPOCH", "")
         if not text:
             return cls()
@@ -57,13 +57,13 @@ class SourceDate(msgspec.Struct, frozen=True):
 
     @property
     def zip_time(self) -> ZipTime:
-        """The time in the format of ZIP."""
+        """The time in ZIP's format."""
         moment = time.gmtime(self.seconds)
         return ZipTime.from_fields(*moment[:6])
 
 
 def sdist_stem(distribution: str, version: str) -> str:
-    """Return the name of an sdist's top folder: normalized distribution and version."""
+    """Return the name of an sdist's top folder, which consists of the normalized distribution and version."""
     return f"{normalized_file_part(distribution)}-{version}"
 
 
@@ -73,9 +73,9 @@ def sdist_name(distribution: str, version: str) -> str:
 
 
 def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: int) -> bytes:
-    """Write ``members`` (by path below ``stem/``) sorted, owned by root, and dated ``mtime`` seconds after 1970.
+    """Write ``members`` (keyed by path below ``stem/``) sorted, owned by root, and dated ``mtime`` seconds after 1970.
 
-    Returns the bytes of the file. Raises `WorkError` if the file can't be written.
+    Returns the content of the file. Raises `WorkError` if the file can't be written.
     """
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -84,7 +84,7 @@ def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: i
             info.size, info.mode, info.mtime = len(data), 0o644, mtime
             tar.addfile(info, io.BytesIO(data))
     packed = io.BytesIO()
-    # Compressed here and not by tarfile: gzip's own header holds a name and a date, which must not vary.
+    # tarfile doesn't compress this, because gzip's header contains a name and a date, which must not vary.
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=9, mtime=0) as file:
         file.write(raw.getvalue())
     with atomic_file(path) as target:
@@ -99,7 +99,7 @@ _ERRORS = (*TAR_ERRORS, gzip.BadGzipFile, zlib.error)
 
 
 def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | None:
-    """Return the content of the first file ``TOP/name`` in an sdist, or `None` if it has no such file.
+    """Return the content of the first file ``TOP/name`` in an sdist, or `None` if there is no such file.
 
     ``TOP`` is the top folder.
     """
@@ -122,17 +122,17 @@ def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | N
 def read_sdist_names(path: Path) -> tuple[str, ...]:
     """Return the names of all files in an sdist in order, including the top folder. Reads the sdist to its end.
 
-    Raises whatever `read_sdist_file` raises.
+    Raises the same errors as `read_sdist_file`.
     """
     with _opened(path) as tar:
         return tuple(info.name for info in tar_members(tar) if not info.isdir())
 
 
 def read_sdist(path: Path) -> dict[str, bytes]:
-    """Return all files in an sdist by their paths below the top folder.
+    """Return all files in an sdist, keyed by path below the top folder.
 
     Raises `InputError` if the sdist is damaged, contains anything but files and folders in a single top folder, or has
-    more than 64 MiB of files. Raises `OSError` if it can't be read.
+    more than 64 MiB of files. Raises `OSError` if the sdist can't be read.
     """
     files: dict[str, bytes] = {}
     size, tops = 0, set()
@@ -144,7 +144,7 @@ def read_sdist(path: Path) -> dict[str, bytes]:
                 continue
             size += info.size
             if not (info.isfile() and name) or name in files or len(tops) > 1:
-                raise InputError(path, f"{info.name} is not allowed there", expected="unique files in one top folder")
+                raise InputError(path, f"{info.name} isn't allowed there", expected="unique files in one top folder")
             if size > _MOST_TOGETHER:
                 raise InputError(path, "its files have more than 64 MiB", expected="the sdist of rocm")
             content = tar.extractfile(info)
@@ -153,9 +153,9 @@ def read_sdist(path: Path) -> dict[str, bytes]:
 
 
 def read_listed_requirements(path: Path, project: str) -> str:
-    """Return the ``requires.txt`` of an sdist, or an empty string if it has none.
+    """Return an sdist's ``requires.txt``, or an empty string if there is no such file.
 
-    It may list requirements of setuptools or the selector that are not in the metadata.
+    The file may list requirements from setuptools or the selector that aren't in the metadata.
     """
     info = f"{project.replace('-', '_')}.egg-info/requires.txt"
     found = read_sdist_file(path, f"src/{info}") or read_sdist_file(path, info) or b""
@@ -176,28 +176,28 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
 def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
     """Yield members with their paths. Raises `InputError` for a member that may be written somewhere else.
 
-    That is a member behind a link, or one with ``..`` in its path: ``a/l/../b`` is somewhere else if ``a/l`` is a link.
+    Such a member is behind a link, or has ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is somewhere else.
     """
     links = MemberLinks()
     for info in tar_members(tar):
         if ".." in info.name.split("/"):
             found = f"has {quoted(info.name)}, which contains '..'"
             raise InputError(path, found, expected="paths without '..'", remedy=_AGAIN)
-        place = posixpath.normpath(info.name.lstrip("/"))  # where installers unpack it
+        place = posixpath.normpath(info.name.lstrip("/"))  # the path where installers unpack the member
         is_link = info.issym() or info.islnk()
         link = links.above(place) or (place if not is_link and links.at(place) else None)
         if link is not None:
             found = f"has {quoted(place)}, which would be written through the link {quoted(link)}"
-            raise InputError(path, found, expected="no file behind a link", remedy=_AGAIN)
+            raise InputError(path, found, expected="no files behind links", remedy=_AGAIN)
         if is_link:
             links.add(place)
         yield info, place
 
 
 def _second(path: Path, name: str, before: str, top: str) -> InputError:
-    """Return the error for a second file with the same name. Unpacking keeps the last one, or is ambiguous."""
+    """Return the error for a second file with the same name. Unpacking keeps the last file, or is ambiguous."""
     if top == before:
-        return InputError(path, f"has {top}/{name} twice", expected="each file once", remedy=_AGAIN)
+        return InputError(path, f"has {top}/{name} twice", expected="each file only once", remedy=_AGAIN)
     found = f"has {name} in two folders, {quoted(before)} and {quoted(top)}"
     return InputError(path, found, expected="one top folder", remedy=_AGAIN)
 

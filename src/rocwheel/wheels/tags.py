@@ -1,4 +1,4 @@
-"""Compatibility tags: the Pythons, systems, and machines that a wheel supports (:pep:`425`, :pep:`600`, :pep:`656`)."""
+"""Parses compatibility tags: a wheel's Pythons, systems, and machines (:pep:`425`, :pep:`600`, :pep:`656`)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MACOS_MACHINES = [
     "ppc",
     "ppc64",
 ]
-# Common spellings of a machine that belong to another system.
+# Common spellings of a machine that are for another system.
 _OTHER_WORDS = {
     "linux": {"amd64": "x86_64", "arm64": "aarch64", "x64": "x86_64"},
     "win": {"win64": "win_amd64", "win_x86_64": "win_amd64", "win_x64": "win_amd64", "windows_": "win_"},
@@ -69,7 +69,7 @@ _KNOWN = re.compile(
     "|(?:aix|cygwin|dragonfly|emscripten|freebsd|haiku|mingw|netbsd|openbsd|pyodide|solaris|wasi)_\\w+",
     re.ASCII,
 )
-# The manylinux names from before PEP 600, with the glibc version of each.
+# The manylinux names from before PEP 600, each with its glibc version.
 _OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
 
@@ -77,13 +77,13 @@ class PlatformTag(msgspec.Struct, frozen=True):
     """One platform tag, such as ``manylinux_2_28_x86_64``."""
 
     text: str
-    """The tag as the wheel spells it."""
+    """The tag as spelled by the wheel."""
     system: _Platform
-    """The system of the tag; ``glibc`` and ``musl`` are Linux with that C library."""
+    """The tag's system; ``glibc`` and ``musl`` mean Linux with that C library."""
     machine: str = ""
-    """The machine as the tag spells it, such as ``x86_64`` or ``amd64``; empty for any machine."""
+    """The machine as spelled in the tag, such as ``x86_64`` or ``amd64``; empty for any machine."""
     glibc: tuple[int, int] | None = None
-    """The oldest glibc that the tag promises to run on; `None` if it names no version, as in ``linux_x86_64``."""
+    """The oldest glibc that the tag promises to run on, or `None` without a version, as in ``linux_x86_64``."""
 
     @property
     def is_local(self) -> bool:
@@ -100,7 +100,7 @@ _FIXED = {"any": PlatformTag("any", "any"), "win32": PlatformTag("win32", "windo
 
 
 def is_platform(text: str) -> bool:
-    """Return whether a text is valid as the platform in a wheel name: a tag, or several joined by dots."""
+    """Return whether a text is valid as the platform in a wheel name: a tag, or several tags joined by dots."""
     return _PLATFORM.fullmatch(text) is not None
 
 
@@ -110,7 +110,7 @@ def is_known_platform(text: str) -> bool:
 
 
 def nearest_platform(text: str) -> str:
-    """Return the known tag whose spelling is closest to a text, or an empty string if no tag is similar."""
+    """Return the known tag that is spelled most similarly to a text, or an empty string if no tag is similar."""
     numbers = re.findall(r"_2_(\d{1,2})(?!\d)", text) or ["28"]
     names = ["linux", *(f"manylinux_2_{number}" for number in numbers)]
     glibc = [f"{name}_{machine}" for machine in _MACHINES for name in names]
@@ -126,7 +126,7 @@ def nearest_platform(text: str) -> str:
 
 
 def parse_platforms(text: str) -> tuple[PlatformTag, ...]:
-    """Return the dot-separated platform tags of a wheel name."""
+    """Return the dot-separated platform tags in a wheel name."""
     return tuple(map(_parse, split_tags(text)))
 
 
@@ -151,12 +151,12 @@ def split_tags(text: str) -> tuple[str, ...]:
 
 
 def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
-    """Return the single tags that the three tags of a wheel name stand for, as its WHEEL lists them."""
+    """Return the single tags that a wheel name's three tags represent, as listed in the wheel's WHEEL file."""
     return tuple(map("-".join, itertools.product(*map(split_tags, (python, abi, platform)))))
 
 
 def lowest_glibc(platforms: Iterable[PlatformTag]) -> tuple[int, int] | None:
-    """Return the oldest glibc that the tags promise to run on, or `None` if they name no version."""
+    """Return the oldest glibc that the tags promise to run on, or `None` if no tag names a version."""
     return min((tag.glibc for tag in platforms if tag.glibc is not None), default=None)
 
 
@@ -168,9 +168,9 @@ _EXAMPLE = "manylinux_2_28_x86_64"
 
 
 def check_platform(text: str, source: str = _OPTION) -> None:
-    """Raise `InputError` for a text that is not a platform tag, and for a tag that no installer accepts.
+    """Raise `InputError` for a text that isn't a platform tag, and for a tag that installers don't accept.
 
-    The text may be several tags joined by dots. Messages name ``source`` as its origin.
+    The text may contain several tags, joined by dots. Messages name ``source`` as the origin of the text.
     """
     if not is_platform(text):
         raise InputError(source, f"is {text!r}", expected=f"a tag such as {_EXAMPLE}, or several joined by dots")
@@ -179,11 +179,11 @@ def check_platform(text: str, source: str = _OPTION) -> None:
             nearest = nearest_platform(tag)
             expected = f"a tag that installers accept, such as {nearest or _EXAMPLE}"
             remedy = f"Did you mean {nearest}?" if nearest else ""
-            raise InputError(source, f"is {tag!r}, which no installer accepts", expected=expected, remedy=remedy)
+            raise InputError(source, f"is {tag!r}, which installers don't accept", expected=expected, remedy=remedy)
 
 
 def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str = _OPTION) -> None:
-    """Raise `InputError` if a tag is for another system, machine, or C library than files with this ``floor``.
+    """Raise `InputError` if a tag's system, machine, or C library differs from that of files with this ``floor``.
 
     Files without machine code have no floor and fit any tag. A musl tag fits files that don't need glibc.
     """
@@ -193,7 +193,7 @@ def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str 
 
 
 def check_platform_of_windows(text: str, source: str = _OPTION) -> None:
-    """Raise `InputError` if a tag is for another system or machine than Windows on x86-64."""
+    """Raise `InputError` if a tag is for a system or machine other than Windows on x86-64."""
     for tag in split_tags(text):
         if tag != WINDOWS_TAG:
             raise InputError(

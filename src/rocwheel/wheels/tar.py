@@ -1,7 +1,8 @@
 """Reads untrusted tar files to their end within memory bounds.
 
-The standard library mistakes a damaged header for the end of the tar, and loops forever on a negative size. It recurses
-for every header that extends another one, and reads names, records, and sparse maps of any size into memory.
+The standard library mistakes a damaged header for the end of the tar, and loops forever if a size is negative. It
+recurses for every header that extends another header, and reads names, records, and sparse maps of any size into
+memory.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
 
 
 MAX_NAME = 4096
-"""Bytes in one name; Linux accepts no longer path."""
+"""The limit on the bytes of one name. Linux doesn't accept longer paths."""
 MAX_RECORDS = 1 << 20
-"""Bytes of the pax records of one member, including extended attributes."""
+"""The limit on the bytes of a member's pax records, including extended attributes."""
 MAX_MEMBERS = 250_000
-"""Members in one tar; each takes about a kilobyte of memory."""
+"""The limit on the members of one tar. Each member takes about a kilobyte of memory."""
 MAX_NAMES = 64 << 20
-"""Bytes of all names in one tar."""
+"""The limit on the bytes of all names in one tar."""
 
 _MAX_DEPTH = 8
-"""Consecutive headers that extend one member: long name, long link, records, and these for all following members."""
+"""The limit on consecutive headers that extend the same member.
+
+They are a long name, a long link, records, and records for all following members.
+"""
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _USED = frozenset(name.encode() for name in (*tarfile.PAX_FIELDS, "hdrcharset"))
@@ -35,7 +39,7 @@ _LENGTH_DIGITS = 10
 
 
 class SparseMemberError(tarfile.ReadError):
-    """A sparse member; ``name`` is the name in its header."""
+    """An error for a sparse member; ``name`` is the name in the member's header."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -43,7 +47,7 @@ class SparseMemberError(tarfile.ReadError):
 
 
 class _Header(tarfile.TarInfo):
-    """A well-formed header within bounds, or the first of the zero blocks that end a tar."""
+    """A well-formed header within the limits, or the first of the zero blocks that end a tar."""
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
@@ -53,13 +57,13 @@ class _Header(tarfile.TarInfo):
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
             raise
         except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
-            msg = "its end is missing"
+            msg = "the end is missing"
             raise tarfile.ReadError(msg) from e
         except tarfile.HeaderError as e:
             msg = f"a header is damaged: {e}"
             raise tarfile.ReadError(msg) from e
 
-    # The library provides the following methods as hooks for subclasses.
+    # The library calls the following methods, which are hooks for subclasses.
 
     def _proc_member(self, archive: BoundedTar) -> _Header:
         _check_size(self)
@@ -104,14 +108,17 @@ class _Header(tarfile.TarInfo):
 
 
 class BoundedTar(tarfile.TarFile):
-    """A tar read within bounds. Opening and reading raise `tarfile.ReadError` if it is damaged or exceeds them."""
+    """A tar that is read within limits.
+
+    Opening and reading raise `tarfile.ReadError` if the tar is damaged or exceeds the limits.
+    """
 
     tarinfo = _Header
     _depth = _members = _names = 0
 
     @contextmanager
     def extended(self) -> Iterator[None]:
-        """Count a header that extends the next member; the next header is read in this context."""
+        """Count a header that extends the next member. Read the next header inside this context."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             _refuse("too many headers in a row belong to the same member")
@@ -122,13 +129,13 @@ class BoundedTar(tarfile.TarFile):
         """Count one member."""
         self._members += 1
         if self._members > MAX_MEMBERS:
-            _refuse(f"it has more than {MAX_MEMBERS} members")
+            _refuse(f"the tar has more than {MAX_MEMBERS} members")
 
     def count_names(self, size: int) -> None:
         """Count the bytes of names that have their own headers."""
         self._names += size
         if self._names > MAX_NAMES:
-            _refuse(f"its names have more than {MAX_NAMES} bytes")
+            _refuse(f"the names have more than {MAX_NAMES} bytes in total")
 
     def forward(self) -> Iterator[tarfile.TarInfo]:
         """Yield the members in order without keeping them."""
@@ -164,7 +171,7 @@ def _used_records(records: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _iter_records(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pax records, each ``LENGTH KEYWORD=VALUE`` and a line feed. The last record of a keyword counts."""
+    """Yield the pax records, each ``LENGTH KEYWORD=VALUE`` and a line feed. A keyword's last record counts."""
     start = 0
     while start < len(data):
         digits = data[start : start + _LENGTH_DIGITS].partition(b" ")[0]
@@ -194,17 +201,17 @@ def _refuse(found: str) -> NoReturn:
 
 
 MOST_LINK_NAMES: Final = 50_000
-"""The number of names that are kept for links and their parent folders. They take about 20 MB."""
+"""The limit on names that are kept for links and their parent folders. These names take about 20 MB."""
 
 _IS_LINK = ""
-"""Marks a link among the names in a folder, which are never empty."""
+"""The entry for a link among the names in a folder; names are never empty."""
 
 
 class MemberLinks:
-    """The symbolic and hard links seen so far in an archive, as a tree of names."""
+    """The symbolic and hard links that were found so far in an archive, as a tree of names."""
 
     def __init__(self) -> None:
-        """Start without links."""
+        """Start with no links."""
         self._names: dict[str, Any] = {}
         self._count = 0
 
@@ -215,13 +222,13 @@ class MemberLinks:
             if name not in names:
                 self._count += 1
                 if self._count > MOST_LINK_NAMES:
-                    msg = f"its links and their folders have more than {MOST_LINK_NAMES} names"
+                    msg = f"the links and their folders have more than {MOST_LINK_NAMES} names"
                     raise ValueError(msg)
                 names[name] = {}
             names = names[name]
 
     def above(self, path: str) -> str | None:
-        """Return the outermost link among the parent folders of a path, or `None` if no parent is a link."""
+        """Return the outermost link among a path's parent folders, or `None` if no parent is a link."""
         return self._find(path.split("/")[:-1])
 
     def at(self, path: str) -> bool:
@@ -238,21 +245,21 @@ class MemberLinks:
 
 
 TAR_ERRORS = (tarfile.TarError, ValueError, IndexError, OverflowError, EOFError)
-"""The exceptions of the standard library for a malformed tar."""
+"""The exceptions that the standard library raises for a malformed tar."""
 
 _CHUNK = 1 << 16
 _BUFFER = 1 << 15
-"""The read size in bytes: the best of 10 KiB to 8 MiB for many small files and for few large ones.
+"""The read size in bytes: the best size from 10 KiB to 8 MiB, both for many small files and for a few large files.
 
-The standard library copies the rest of the buffer for each header and each member that it reads or skips. With 1 MiB,
-40,000 files of 3 kB take 3.0 s of processor time, and 1.0 s with this size. With the default of 10 KiB, 512 MiB in
-eight files take 0.48 s, and 0.33 s with this size.
+For each header and each member that it reads or skips, the standard library copies the rest of the buffer. For 40,000
+files of 3 kB, 1 MiB takes 3.0 s of processor time, and this size takes 1.0 s. For 512 MiB in eight files, the default
+of 10 KiB takes 0.48 s, and this size takes 0.33 s.
 """
 
 
 @contextmanager
 def open_tar_stream(stream: IO[bytes]) -> Iterator[BoundedTar]:
-    """Open a tar for one pass. Raises `tarfile.ReadError` if it doesn't begin like a tar."""
+    """Open a tar for one pass. Raises `tarfile.ReadError` if the stream doesn't begin like a tar."""
     with BoundedTar.open(fileobj=stream, mode="r|", bufsize=_BUFFER) as tar:
         yield tar
 
@@ -260,11 +267,11 @@ def open_tar_stream(stream: IO[bytes]) -> Iterator[BoundedTar]:
 def tar_members(tar: BoundedTar) -> Iterator[tarfile.TarInfo]:
     """Yield the members of an open stream in order.
 
-    Raises one of `TAR_ERRORS` for a damaged header or for data after the end, and whatever reading raises.
+    Raises one of `TAR_ERRORS` for a damaged header or for data after the end. Also raises any error from reading.
     """
     yield from tar.forward()
     rest = tar.fileobj
     while rest and (data := rest.read(_CHUNK)):
         if any(data):
-            msg = "data follows the blocks of zeros at its end"
+            msg = "data follows the zero blocks at the end"
             raise tarfile.ReadError(msg)

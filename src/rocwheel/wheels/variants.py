@@ -1,4 +1,4 @@
-"""Wheel variants by the drafts :pep:`825` and :pep:`850`: ``variant.json`` and the variant lists of an index."""
+"""Reads and writes ``variant.json`` and an index's lists for wheel variants (drafts :pep:`825` and :pep:`850`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DraftSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """URLs of JSON schemas: the one that is written and those that can be read."""
+    """The URLs of JSON schemas: the schema to write, and those that can be read."""
 
     written: str
     readable: tuple[str, ...]
@@ -52,7 +52,7 @@ class DraftGrammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DraftProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The plugin for installers that finds the AMD GPUs of a machine, and the names of its properties."""
+    """The installer plugin that finds a machine's AMD GPUs, and the names of its properties."""
 
     namespace: str
     feature: str
@@ -77,12 +77,12 @@ def load_draft() -> Draft:
 
 
 def drafts() -> str:
-    """Return which drafts the variants follow, for messages."""
+    """Return the names of the drafts that the variants follow, for messages."""
     return f"a draft: {', '.join(load_draft().drafts)}"
 
 
 Properties = dict[str, dict[str, tuple[str, ...]]]
-"""Values by namespace and feature; empty for the null variant."""
+"""Values, keyed by namespace and feature; empty for the null variant."""
 
 _LIMIT = 1 << 20
 
@@ -106,12 +106,12 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class VariantMetadata(msgspec.Struct, frozen=True):
-    """What a variant wheel says about itself. Use `parse_metadata`; the constructor checks nothing."""
+    """A variant wheel's metadata. Use `parse_metadata`; the constructor doesn't check anything."""
 
     label: str
     properties: Properties
     common: dict[str, Any]
-    """All other fields that the drafts define. They must be the same in all wheels of a version."""
+    """All other fields that the drafts define. They must be identical in all wheels of a version."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -125,11 +125,11 @@ class VariantMetadata(msgspec.Struct, frozen=True):
 
 
 def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> VariantMetadata:
-    """Return the metadata of a wheel for AMD GPUs; ``values`` are its targets, empty for the null variant.
+    """Return the metadata for a wheel for AMD GPUs; ``values`` are its targets, empty for the null variant.
 
-    ``known`` are the targets of all variants, preferred first. Installers that run no plugin compare with these. Raises
-    `InputError` for a name that the grammar of the drafts doesn't allow, such as ``gfx90a:xnack+``, or `ProblemsError`
-    for several.
+    ``known`` contains the targets of all variants, preferred targets first. Installers that don't run a plugin compare
+    with these targets. Raises `InputError` for a name that the drafts' grammar doesn't allow, such as
+    ``gfx90a:xnack+``, or `ProblemsError` for several.
     """
     draft = load_draft()
     provider = draft.provider
@@ -150,7 +150,7 @@ def make_metadata(label: str, values: Sequence[str], known: Sequence[str]) -> Va
 
 
 def render_metadata(metadata: VariantMetadata) -> bytes:
-    """Return the text of ``variant.json``. Equal metadata gives the same bytes."""
+    """Return the text of ``variant.json``. Equal metadata produces the same output."""
     return render_variants(metadata.common, {metadata.label: metadata.properties})
 
 
@@ -164,9 +164,9 @@ def render_variants(common: Mapping[str, Any], variants: Mapping[str, Properties
 
 
 def parse_metadata(data: bytes, *, source: str, label: str) -> VariantMetadata:
-    """Parse ``variant.json`` from the wheel whose file name has ``label``.
+    """Parse ``variant.json`` from a wheel with ``label`` in its file name.
 
-    Raises whatever `parse_variants` raises, and `InputError` if the label differs from the file name.
+    Raises the same errors as `parse_variants`, and `InputError` if the label differs from the file name.
     """
     document = _decode(data, source)
     problems = list(_find_faults(source, document))
@@ -181,7 +181,7 @@ def parse_variants(data: bytes, *, source: str) -> tuple[dict[str, Any], dict[st
     """Parse a variants file. Return the fields that all variants share, and the properties of each label.
 
     Raises `InputError` about ``source`` for other text, an unknown schema, or names that violate the grammar, or
-    `ProblemsError` for several of these.
+    `ProblemsError` for several problems.
     """
     document = _decode(data, source)
     raise_all(source, list(_find_faults(source, document)))
@@ -241,11 +241,11 @@ def _words(document: _Document) -> Iterator[tuple[str, str]]:
 
 
 def read_wheel_text(data: bytes | None, *, label: str, wheel: str, dist_info: str) -> VariantMetadata | None:
-    """Return the ``variant.json`` of a wheel whose file name has ``label``, or `None` for a plain wheel.
+    """Return the ``variant.json`` of a wheel with ``label`` in its file name, or `None` for a plain wheel.
 
-    ``data`` is the file's text. Raises `InputError` for a label without the file, or for the file without a label:
-    installers with variant support would treat such a wheel as one for every machine. Also raises whatever
-    `parse_metadata` raises.
+    ``data`` is the file's text. Raises `InputError` for a label without the file, or for the file without a label,
+    because installers with variant support would treat such a wheel as a wheel for every machine. Raises the same
+    errors as `parse_metadata`.
     """
     place = f"{dist_info}/{load_draft().names.in_wheel}"
     if data is None and not label:
@@ -256,37 +256,37 @@ def read_wheel_text(data: bytes | None, *, label: str, wheel: str, dist_info: st
     if not label:
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM-LABEL.whl"
         found = f"has {place}, as variant wheels do, but no label in its file name"
-        raise InputError(wheel, found, expected=expected, remedy="Rename it back.")
+        raise InputError(wheel, found, expected=expected, remedy="Restore the file's original name.")
     return parse_metadata(data, source=f"{wheel}!{place}", label=label)
 
 
 def index_file_name(wheel_name: str) -> str:
-    """Return the name of the index file for the version of a wheel, by the wheel's file name."""
+    """Return the name of the index file for a wheel's version; ``wheel_name`` is the wheel's file name."""
     return load_draft().names.in_index.format(stem="-".join(wheel_name.split("-")[:2]))
 
 
 def is_index_file_name(name: str) -> bool:
-    """Return whether a file next to the pages of a project has the name of an index file."""
+    """Return whether a file next to a project's pages is named like an index file."""
     before, after = load_draft().names.in_index.split("{stem}")
     return name.startswith(before) and name.endswith(after) and name.count("-") == after.count("-") + 1
 
 
 def merge_index_files(place: str, published: bytes, new: bytes) -> bytes:
-    """Return the file at ``place`` with additional variants. Its providers stay unchanged.
+    """Return the file at ``place`` with additional variants. Its providers don't change.
 
-    Raises `InputError` if the published file can't be parsed or if variants contradict the published ones, or
-    `ProblemsError` for several of these.
+    Raises `InputError` if the published file can't be parsed or if variants contradict the published variants, or
+    `ProblemsError` for several problems.
     """
     common, variants = parse_variants(published, source=place)
     added_common, added = parse_variants(new, source="the new variant wheels")
     namespace = load_draft().provider.namespace
     problems = []
     if _without(common, namespace) != _without(added_common, namespace):
-        found = "has different priorities or providers from the new variant wheels"
+        found = "has other priorities or providers than the new variant wheels"
         problems.append(InputError(place, found, expected="the same values in all wheels of a version"))
     for label, properties in added.items():
         if variants.get(label, properties) != properties:
-            found = f"has different properties for the label {quoted(label)} from the new variant wheel"
+            found = f"has other properties for the label {quoted(label)} than the new variant wheel"
             problems.append(InputError(place, found, expected="the same properties for the same label"))
     raise_all(place, problems)
     return render_variants(common, {**variants, **added})
@@ -298,7 +298,9 @@ def _without(common: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[InputError]:
-    """Yield the contradictions between the wheels of one version, by file name. No index can list such wheels together.
+    """Yield the contradictions between the wheels of one version, which no index can list together.
+
+    ``wheels`` is keyed by file name.
 
     The draft lets tools merge the fields that differ, or reject them. Merged lists of targets would have an order that
     no wheel has.
@@ -309,19 +311,19 @@ def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[Input
         if metadata.common != first.common:
             one, other = metadata.common, first.common
             differing = " and ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
-            found = f"its variant.json has different {differing} from that of {first_name}"
+            found = f"its variant.json has other {differing} than {first_name}"
             yield InputError(name, found, expected="the same values in all wheels of a version")
         known_name, properties = by_label.setdefault(metadata.label, (name, metadata.properties))
         if properties != metadata.properties:
-            found = f"has different properties from {known_name}, which has the same label {quoted(metadata.label)}"
+            found = f"has other properties than {known_name}, which has the same label {quoted(metadata.label)}"
             yield InputError(name, found, expected="the same properties for the same label")
 
 
 def render_index_file(wheels: Mapping[str, VariantMetadata], machine: Sequence[str] | None = None) -> bytes:
     """Return the index file for wheels that don't contradict each other.
 
-    ``machine`` are the targets that the index is for, preferred first. Installers then choose a wheel for one of them
-    without detecting the machine's GPUs. Otherwise, the index names the plugin that detects them.
+    ``machine`` contains the targets that the index is for, preferred targets first. Installers then choose a wheel for
+    one of these targets without detecting the machine's GPUs. Otherwise, the index names the plugin that detects GPUs.
     """
     common = dict(next(iter(wheels.values())).common)
     provider = load_draft().provider

@@ -44,11 +44,11 @@ class WheelName(msgspec.Struct, frozen=True):
     version: str
     tag: str
     label: str = ""
-    """The label of a wheel variant (:pep:`825`, a draft); empty if there is none."""
+    """The label of a wheel variant (:pep:`825`, a draft), or an empty string if there is no label."""
 
     @property
     def stem(self) -> str:
-        """Normalized distribution and version, as in the names of the wheel and its ``.dist-info``."""
+        """The normalized distribution and version, as in the names of the wheel and its ``.dist-info``."""
         return f"{normalized_file_part(self.distribution)}-{self.version.replace('-', '_')}"
 
     @property
@@ -67,10 +67,10 @@ class WheelWriter:
 
     ``dist_info`` is the name of the metadata folder inside the wheel.
 
-    Members appear in the order in which they are written. `close` adds the given metadata files and RECORD at the end,
-    as the format recommends, syncs the file, and gives it its name. `abort` removes the unfinished file. With
-    ``is_hashed``, `close` also sets `sha256`. With ``is_sealed``, it sets `sealed`, which shows later whether the file
-    still has the bytes that were written.
+    Members appear in writing order. As the format recommends, `close` adds the metadata files and RECORD at the end. It
+    also syncs the file, and gives the file its name. `abort` removes the unfinished file. With ``is_hashed``, `close`
+    also sets `sha256`. With ``is_sealed``, it sets `sealed`, which shows later whether the file still has the bytes
+    that were written.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class WheelWriter:
         self.sha256 = ""
         """The SHA-256 of the file after `close`, in hexadecimal."""
         self.sealed: tuple[FileStamp, Seal] | None = None
-        """The stamp of the file after `close`, and the hashes of its contents."""
+        """The file's stamp after `close`, and the hashes of its contents."""
         self._is_sealed = is_sealed
         self._is_hashed = is_hashed
         self._hash: FollowingHash | None = None
@@ -90,7 +90,7 @@ class WheelWriter:
         self._rows: list[RecordRow] = []
         self._member = ""
         self._stored_from = -1
-        """The offset of the packed bytes of a stored member, which have the same digest; otherwise negative."""
+        """The offset of a stored member's packed bytes, which have the same digest; otherwise negative."""
         self._file: AtomicFile | None = None
         self._zip: ZipWriter | None = None
 
@@ -120,7 +120,7 @@ class WheelWriter:
             self._hash.follow(self._open_zip().tell())
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
-        """Write the files of ``.dist-info``, given by name, then RECORD, and give the wheel its name."""
+        """Write the files of ``.dist-info``, keyed by name, and then RECORD, and give the wheel its name."""
         for name, data in metadata.items():
             self._add_now(f"{self._dist_info}/{name}", data)
         record_path = f"{self._dist_info}/RECORD"
@@ -135,7 +135,7 @@ class WheelWriter:
             self.sha256 = sha256
 
     def abort(self) -> None:
-        """Remove what was written. Has no effect after `close`."""
+        """Remove everything that was written. After `close`, this has no effect."""
         if self._file is not None:
             self._file.discard()
 
@@ -167,13 +167,13 @@ def write_wheels(
     kept: EntryStore | None = None,
     is_hashed: bool = False,
 ) -> Iterator[WheelPacker]:
-    """Yield a packer of wheels. At the end of the block, they are complete and have their names.
+    """Yield a packer of wheels. At the end of the block, the wheels are complete and have their names.
 
     The ``executor`` packs members, ``moment`` dates them, and ``level`` is the libdeflate level; 0 stores. Members in
-    the ``kept`` store are not packed again. With ``is_hashed``, the packer provides the hashes of the wheels. Raises
+    the ``kept`` store aren't packed again. With ``is_hashed``, the packer provides the wheels' hashes. Raises
     `WorkError` if a wheel can't be written. After any exception, no incomplete wheel remains.
     """
-    # Closing syncs to disk. A separate thread lets the next wheel proceed in the meantime.
+    # Closing a wheel syncs it to disk. A separate thread lets the next wheel proceed in the meantime.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
         packer = Packer(executor, level, progress=progress, kept=kept)
         make = partial(WheelWriter, moment=moment, is_sealed=kept is not None, is_hashed=is_hashed)
@@ -187,18 +187,18 @@ def write_wheels(
 
 
 class WrittenWheel(msgspec.Struct, frozen=True):
-    """A finished wheel, its stamp when it got its name, and how many of its members were packed for it."""
+    """A finished wheel, its stamp when it got its name, and counts of its packed and cached members."""
 
     path: Path
     stamp: FileStamp
     seal: Seal
     members: PackedCount
     sha256: str = ""
-    """The SHA-256 of the file in hexadecimal, if it was requested."""
+    """The file's SHA-256 in hexadecimal, if it was requested."""
 
 
 class WheelPacker:
-    """Opens wheels, in sequence or several at once, whose members share the workers of one `Packer`."""
+    """Opens wheels, sequentially or several at once, whose members share the workers of one `Packer`."""
 
     def __init__(
         self, packer: Packer, make_writer: Callable[..., WheelWriter], closer: Executor, progress: Progress
@@ -220,12 +220,12 @@ class WheelPacker:
 
     @property
     def count(self) -> PackedCount:
-        """How many of the written members were packed, and how many came from a cache."""
+        """The written members that were packed, and those that came from a cache."""
         return self._packer.count
 
     @property
     def written(self) -> list[WrittenWheel]:
-        """The wheels that have their names, if they are sealed."""
+        """The wheels that already have their names, if they are sealed."""
         return [
             WrittenWheel(writer.path, *writer.sealed, self._counts[writer.path], writer.sha256)
             for writer in self._writers
@@ -234,15 +234,15 @@ class WheelPacker:
 
     @property
     def digests(self) -> dict[Path, str]:
-        """The SHA-256 of the wheels that have their names, in hexadecimal, if they are hashed."""
+        """The hexadecimal SHA-256 of each wheel that already has its name, if they are hashed."""
         return {writer.path: writer.sha256 for writer in self._writers}
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function on the thread that adds members, once every member added so far is written."""
+        """Call a function on the thread that adds members, after every member added so far is written."""
         self._packer.call(function)
 
     def drain(self) -> None:
-        """Write every member added so far. Their contents are not read after that."""
+        """Write every member added so far. After that, their contents aren't read anymore."""
         self._packer.drain()
 
     def finish(self) -> None:
@@ -252,7 +252,7 @@ class WheelPacker:
             future.result()
 
     def abort(self) -> None:
-        """Drop what is not written yet, and remove every incomplete wheel."""
+        """Drop everything that isn't written yet, and remove every incomplete wheel."""
         self._packer.cancel()
         wait([future for future in self._closing if not future.cancel()])
         for writer in self._writers:
@@ -265,7 +265,7 @@ class WheelPacker:
 
 
 class OpenWheel:
-    """An unfinished wheel. Its members appear in the order in which they are added."""
+    """An unfinished wheel. Members appear in the order in which they are added."""
 
     def __init__(
         self, writer: Sink, packer: Packer, progress: Progress, close: Callable[[Mapping[str, bytes]], None]
@@ -280,22 +280,22 @@ class OpenWheel:
         self._packer.add(self._writer, name, mode, content)
 
     def add_stored(self, name: str, mode: int, content: Content) -> None:
-        """Add a member that is already compressed; it is not deflated again."""
+        """Add a member that is already compressed and isn't deflated again."""
         self._packer.add_stored(self._writer, name, mode, content)
 
     def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
-        """Add a member that holds the content compressed into its own stream."""
+        """Add a member whose content is compressed into its own stream."""
         self._packer.add_encoded(self._writer, name, mode, content, encoding)
 
     def add_packed(self, member: ZipMember, mode: int, digest: Digest | None = None) -> None:
-        """Add a packed member of another archive unchanged. If it is damaged, `InputError` is raised later.
+        """Add a packed member from another archive unchanged. If the member is damaged, `InputError` is raised later.
 
         With a ``digest``, the member is copied without being unpacked.
         """
         self._packer.call(partial(self._copy, member, mode, digest))
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
-        """Finish the wheel once its members are written, with these files of ``.dist-info`` and RECORD."""
+        """Finish the wheel with these files of ``.dist-info``, and RECORD, after its members are written."""
         self._packer.call(partial(self._close, metadata))
 
     def _copy(self, member: ZipMember, mode: int, digest: Digest | None) -> None:

@@ -43,7 +43,7 @@ _EXPECTED = "a wheel, which has exactly one"
 
 
 def find_dist_info(path: Path | str, names: Iterable[str], *, expected: str = _EXPECTED) -> str:
-    """Return the name of the ``.dist-info`` folder of a wheel. Raises `InputError` unless there is exactly one."""
+    """Return the name of a wheel's ``.dist-info`` folder. Raises `InputError` unless there is exactly one."""
     found = {folder for name in names if (folder := name.partition("/")[0]).endswith(".dist-info")}
     if len(found) != 1:
         listed = ", ".join(sorted(found))
@@ -53,7 +53,7 @@ def find_dist_info(path: Path | str, names: Iterable[str], *, expected: str = _E
 
 
 def find_metadata(path: Path, names: Collection[str], *, expected: str = "") -> str:
-    """Return the name of the member with the core metadata of a wheel. Raises `InputError` if it is missing."""
+    """Return the name of the member with a wheel's core metadata. Raises `InputError` if the member is missing."""
     member = f"{find_dist_info(path, names, expected=expected or _EXPECTED)}/METADATA"
     if member not in names:
         raise InputError(path, f"has no {member}", expected=expected or "a wheel")
@@ -65,13 +65,13 @@ _DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, 
 
 
 class Archive(NamedTuple):
-    """What the central directory of an archive says."""
+    """The contents of an archive's central directory."""
 
     members: tuple[ZipMember, ...]
     refused: tuple[InputError, ...]
-    """What installers reject in its headers (`rocwheel.wheels.zip_refusals`).
+    """The headers that installers reject (`rocwheel.wheels.zip_refusals`).
 
-    Commands that only read it may accept it.
+    Commands that only read the archive may accept them.
     """
 
 
@@ -81,13 +81,13 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
 
 
 def read_archive(path: Path) -> Archive:
-    """Read the central directory of an archive without its folders. Unpacks no members.
+    """Read the central directory of an archive, without entries for folders and without unpacking members.
 
-    Raises `InputError` if the file is not a ZIP archive, if it is damaged, or if a member is encrypted or uses a method
+    Raises `InputError` if the file isn't a ZIP archive, if it is damaged, or if a member is encrypted or uses a method
     other than stored and deflate. Also rejects members that unpack to more than `most_unpacked` bytes, and anything
     that programs interpret differently: duplicate names, members that share bytes, a local header that contradicts the
-    directory, and whatever else `rocwheel.wheels.zip_headers` finds. Bytes after the end of a member's packed bytes are
-    found when the member is unpacked.
+    directory, and all other problems that `rocwheel.wheels.zip_headers` finds. Bytes after the end of a member's packed
+    bytes are found when the member is unpacked.
     """
     try:
         opened = open_regular(path)
@@ -104,7 +104,7 @@ def read_archive(path: Path) -> Archive:
                 total = sum(member.size for member in read.members)
                 if total > most_unpacked(size):
                     found = f"unpacks {size} bytes to {count(total, 'byte')}"
-                    remedy = "If you trust it, pack it again without compression."
+                    remedy = "If you trust the archive, pack it again without compression."
                     raise InputError(path, found, expected=BOUND, remedy=remedy)
             stamp.require(os.fstat(file.fileno()), str(path))
     except _DAMAGED_ARCHIVE as e:

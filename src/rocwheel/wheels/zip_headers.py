@@ -1,7 +1,7 @@
-"""Checks the headers and the end of a ZIP archive (APPNOTE.TXT 6.3) for what programs interpret differently.
+"""Checks a ZIP archive's headers and end (APPNOTE.TXT 6.3) for data that programs interpret differently.
 
-Installers that read a file use its central directory. Installers that stream a file from an index go from header to
-header.
+Installers that read a file use its central directory. Installers that stream a file from an index follow the local
+headers.
 
 `zipfile` uses the ZIP64 end record if there is one, and shifts the directory so that it ends right before the end
 records. Other programs use the last record unless it refers to the ZIP64 record, and trust its offset (APPNOTE.TXT 6.3,
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 AGAIN: Final = "Build or download it again."
-"""The remedy for all of these errors: only another archive helps."""
+"""The remedy for all errors in this module, because only another archive helps."""
 
 
 ZIP_MAGIC: Final = b"PK\3\4"
-"""The signature of a local header, which an archive begins with (APPNOTE.TXT 4.3.7)."""
+"""The signature of a local header, with which an archive begins (APPNOTE.TXT 4.3.7)."""
 ZIP64: Final = 1
 UNICODE_PATH: Final = 0x7075
 _HEAD = struct.Struct("<2H")
 
 
 def iter_extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the kind, declared length, and data of each field. If the last field is cut off, its data is shorter.
+    """Yield each field's kind, declared length, and data. If the last field is truncated, its data is shorter.
 
-    Bytes too few for the header of a field are padding.
+    If too few bytes for a field's header remain, they are padding.
     """
     at = 0
     while at + _HEAD.size <= len(extra):
@@ -50,11 +50,11 @@ def iter_extra_fields(extra: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 ReadAt: TypeAlias = Callable[[int, int], bytes]
-"""Returns the given number of bytes from an offset in the archive, or fewer at its end, like pread(2)."""
+"""Returns a number of bytes from an offset in the archive, or fewer bytes at its end, like pread(2)."""
 
 _HEADER = struct.Struct("<4s5H3L2H")
 MOST_OF_HEADER = _HEADER.size + 64
-"""The size of a header without the name, with the extra fields that writers usually add."""
+"""The size of a header without the name, but with the extra fields that writers usually add."""
 _DESCRIPTOR_FLAG = 0x8
 _IN_EXTRA = 0xFFFFFFFF
 
@@ -64,7 +64,7 @@ class LocalHeader(msgspec.Struct, frozen=True):
 
     name: bytes
     version: int
-    """The ZIP version that a program needs to unpack the member."""
+    """The ZIP version that a program must support to unpack the member."""
     flags: int
     method: int
     crc32: int
@@ -83,20 +83,21 @@ class LocalHeader(msgspec.Struct, frozen=True):
 
     @property
     def is_zip64(self) -> bool:
-        """Return whether a data descriptor has 64-bit sizes, even if they are small (APPNOTE.TXT 4.3.9.2)."""
+        """Return whether a data descriptor has 64-bit sizes, even if the sizes are small (APPNOTE.TXT 4.3.9.2)."""
         return any(kind == ZIP64 for kind, *_ in iter_extra_fields(self.extra))
 
     def agrees_with(self, method: int, crc32: int, packed_size: int, size: int) -> bool:
-        """Return whether the central directory may say this about the same member.
+        """Return whether the central directory may have these values for the same member.
 
-        A member that was written as a stream has zeros here, and its checksum and sizes after the packed bytes.
+        For a member that was written as a stream, this header has zeros, and the checksum and sizes follow the packed
+        bytes.
         """
         pairs = ((self.crc32, crc32), (self.packed_size, packed_size), (self.size, size))
         return self.method == method and all(here == there or (self.is_stream and not here) for here, there in pairs)
 
 
 def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
-    """Read the local header at ``offset`` of an archive, or return `None` if there is none."""
+    """Read the local header at ``offset`` in an archive, or return `None` if there is no header."""
     data = read_at(_HEADER.size, offset)
     if len(data) < _HEADER.size or not data.startswith(ZIP_MAGIC):
         return None
@@ -105,7 +106,7 @@ def read_local_header(read_at: ReadAt, offset: int) -> LocalHeader | None:
     rest = read_at(name_size + extra_size, offset + _HEADER.size)
     name, extra = rest[:name_size], rest[name_size:]
     if _IN_EXTRA in (packed_size, size):
-        # The large sizes of a member, the unpacked one first. Each is present only if the header has no room for it.
+        # A member's large sizes, the unpacked size first. Each size is present only if the header has no room for it.
         data = next((data for kind, _, data in iter_extra_fields(extra) if kind == ZIP64), b"")
         large = (value for (value,) in struct.iter_unpack("<Q", data[: len(data) // 8 * 8]))
         size, packed_size = (next(large, 0) if value == _IN_EXTRA else value for value in (size, packed_size))
@@ -118,31 +119,31 @@ HEAD_PIECE: Final = 512
 
 
 def beginning(info: zipfile.ZipInfo) -> tuple[int, int]:
-    """Return the range that is read of every member."""
+    """Return the range to read from every member."""
     size = MOST_OF_HEADER + len(info.orig_filename.encode(errors="replace")) + min(info.compress_size, HEAD_PIECE)
     return info.header_offset, info.header_offset + size
 
 
 _UNICODE_PATH_HEAD: Final = 5
 _DEFLATED_NOTHING: Final = (b"\3\0", b"\1\0\0\xff\xff")
-"""Empty data as programs deflate it: with fixed codes, or as a stored block."""
+"""Deflated empty data, as programs write it: with fixed codes, or as a stored block."""
 _LONGEST_DESCRIPTOR: Final = 24
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """The location of a member in its archive, from its local header to the end of its packed bytes."""
+    """A member's range in its archive, from its local header to the end of its packed bytes."""
 
     info: zipfile.ZipInfo
     header: LocalHeader
 
     @property
     def start(self) -> int:
-        """The offset of its local header."""
+        """The offset of the member's local header."""
         return self.info.header_offset
 
     @property
     def stop(self) -> int:
-        """The offset after its packed bytes."""
+        """The offset after the member's packed bytes."""
         return self.header.content + self.info.compress_size
 
 
@@ -156,9 +157,9 @@ def require_plain_name(path: Path, info: zipfile.ZipInfo) -> None:
 
 
 def _name_problem(info: zipfile.ZipInfo) -> tuple[str, str] | None:
-    """Return what is wrong with a name and what was expected, or `None` if the name is fine."""
+    """Return the problem with a name and what was expected, or `None` if the name is fine."""
     if "\0" in info.orig_filename:
-        return "its name has a NUL byte, which ends the name in some programs", "a plain name"
+        return "the name has a NUL byte, which ends the name in some programs", "a plain name"
     is_full_folder = info.filename.endswith("/") and info.file_size
     return ("is a folder with content", "an empty folder") if is_full_folder else None
 
@@ -173,7 +174,7 @@ def require_one_name(source: str, own: bytes, *extras: bytes) -> None:
 
 
 def require_empty(source: str, info: zipfile.ZipInfo, header: LocalHeader, read_at: ReadAt) -> None:
-    """Raise `InputError` for a folder with packed bytes, which may be members that only some programs see."""
+    """Raise `InputError` for a folder with packed bytes, which may contain members that only some programs see."""
     size = info.compress_size
     if not size:
         return
@@ -186,9 +187,9 @@ def require_empty(source: str, info: zipfile.ZipInfo, header: LocalHeader, read_
 
 
 def require_apart(path: Path, extents: Iterable[Extent], start_of_directory: int, read_at: ReadAt) -> None:
-    """Raise `InputError` unless the members are contiguous from the start of the archive to the central directory.
+    """Raise `InputError` unless members fill the archive without gaps from its start to the central directory.
 
-    Members that share bytes can pack terabytes into megabytes. Bytes without a member may be a member that only some
+    Members that share bytes can pack terabytes into megabytes. Bytes outside members may be a member that only some
     programs see.
     """
     before: Extent | None = None
@@ -205,9 +206,9 @@ def require_apart(path: Path, extents: Iterable[Extent], start_of_directory: int
 
 
 def _require_no_gap(path: Path, before: Extent | None, stop: int, read_at: ReadAt) -> None:
-    """Raise `InputError` for bytes that belong to no member.
+    """Raise `InputError` for bytes that don't belong to any member.
 
-    A member that was written as a stream is followed by a data descriptor (APPNOTE.TXT 4.3.9).
+    A data descriptor follows a member that was written as a stream (APPNOTE.TXT 4.3.9).
     """
     start = before.stop if before else 0
     size = stop - start
@@ -216,10 +217,12 @@ def _require_no_gap(path: Path, before: Extent | None, stop: int, read_at: ReadA
         layout = "<I2Q" if before.header.is_zip64 or max(info.compress_size, info.file_size) >> 32 else "<I2I"
         fields = struct.pack(layout, info.CRC, info.compress_size, info.file_size)
         if read_at(min(size, _LONGEST_DESCRIPTOR + 1), start) not in (fields, b"PK\7\10" + fields):
-            source, what = f"{path}!{info.filename}", "is not followed by exactly its data descriptor"
-            raise InputError(source, what, expected="a data descriptor, as after each streamed member", remedy=AGAIN)
+            source, what = f"{path}!{info.filename}", "isn't followed by exactly its data descriptor"
+            raise InputError(
+                source, what, expected="a data descriptor, which follows each streamed member", remedy=AGAIN
+            )
     elif size:
-        found = f"bytes {start} to {stop} belong to no member of its central directory"
+        found = f"bytes {start} to {stop} don't belong to any member in the central directory"
         raise InputError(path, found, expected="contiguous members", remedy=AGAIN)
 
 
@@ -231,7 +234,7 @@ _SIGNATURE: Final = b"PK\5\6"
 
 
 class _Counts(msgspec.Struct, frozen=True):
-    """What an end record says: disk number, disk of the directory, entries on the disk, all entries, size, offset."""
+    """Values in an end record: disk number, the directory's disk, entries on the disk, all entries, size, offset."""
 
     disk: int
     first_disk: int
@@ -242,7 +245,7 @@ class _Counts(msgspec.Struct, frozen=True):
 
 
 _WIDTHS: Final = (16, 16, 16, 16, 32, 32)
-"""The bits of each field of `_Counts` in the last record. If all are set, the ZIP64 record has the value."""
+"""The width in bits of each `_Counts` field in the last record. If all bits are set, the ZIP64 record has the value."""
 
 
 class Directory(msgspec.Struct, frozen=True):
@@ -252,7 +255,8 @@ class Directory(msgspec.Struct, frozen=True):
     """The number of its entries."""
     start: int
     length: int
-    """The size by its entries. `zipfile` cuts off the last one if it claims to extend beyond the directory."""
+    """The size according to the entries. `zipfile` truncates a last entry that extends beyond the directory.
+    """
 
 
 def require_whole_end(path: Path, directory: Directory, size: int, read_at: ReadAt) -> None:
@@ -270,21 +274,23 @@ def require_whole_end(path: Path, directory: Directory, size: int, read_at: Read
     start = directory.start
     if (counts.disk, counts.first_disk) != (0, 0) or counts.number_here != counts.number:
         raise InputError(
-            path, "its end record says that it is one of several files", expected="a single file", remedy=AGAIN
+            path, "the end record says that the archive is one of several files", expected="a single file", remedy=AGAIN
         )
     if counts.number != directory.number:
-        found = f"its central directory has {directory.number} entries, but its end record says {counts.number}"
+        found = f"the central directory has {directory.number} entries, but the end record says {counts.number}"
         raise InputError(path, found, expected="the same number", remedy=AGAIN)
     if counts.start != start:
-        found = f"its central directory is at byte {start}, but its end record says byte {counts.start}"
+        found = f"the central directory is at byte {start}, but the end record says byte {counts.start}"
         raise InputError(path, found, expected="the same offset", remedy=AGAIN)
     if counts.length != directory.length:
-        found = f"its central directory at byte {start} doesn't have the {counts.length} bytes in its end record"
+        found = (
+            f"the central directory at byte {start} doesn't have the {counts.length} bytes that the end record declares"
+        )
         raise InputError(path, found, expected="a complete archive", remedy=AGAIN)
 
 
 def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
-    """Return the offset of the last bytes of the file, these bytes, and the position of the end record in them."""
+    """Return the offset of the file's last bytes, these bytes, and the position of the end record in them."""
     longest = _END.size + _LOCATOR64.size + _END64.size + _LONGEST_COMMENT
     start = max(size - longest, 0)
     tail = read_at(size - start, start)
@@ -292,7 +298,7 @@ def _find_end(size: int, read_at: ReadAt) -> tuple[int, bytes, int]:
         return start, tail, len(tail) - _END.size
     at = tail.rfind(_SIGNATURE)
     if at < 0 or len(tail) - at < _END.size:
-        msg = "its end record moved"
+        msg = "the end record moved"
         raise zipfile.BadZipFile(msg)
     return start, tail, at
 
@@ -302,22 +308,22 @@ def _require_one_end(path: Path, tail: bytes, last: int) -> None:
     at = tail.find(_SIGNATURE)
     while at < last:
         if at + _END.size + _END.unpack_from(tail, at)[-1] == len(tail):
-            raise InputError(path, "it has two end records", expected="one end record", remedy=AGAIN)
+            raise InputError(path, "the archive has two end records", expected="only one end record", remedy=AGAIN)
         at = tail.find(_SIGNATURE, at + 1)
 
 
 def _large_counts(path: Path, tail: bytes, start_of_tail: int) -> _Counts | None:
-    """Return what the ZIP64 end record says, or `None` if there is none. The locator must have its offset."""
+    """Return the values in the ZIP64 end record, whose offset must be in the locator, or `None` if there is none."""
     if not tail[-_LOCATOR64.size :].startswith(b"PK\6\7"):
         return None
     at = len(tail) - _LOCATOR64.size - _END64.size
     locator = _LOCATOR64.unpack_from(tail, len(tail) - _LOCATOR64.size)
     if at < 0 or locator[1:] != (0, start_of_tail + at, 1) or not tail[at:].startswith(b"PK\6\6"):
-        found = f"its locator has a ZIP64 end record at byte {locator[2]}"
+        found = f"the locator refers to a ZIP64 end record at byte {locator[2]}"
         raise InputError(path, found, expected="a ZIP64 end record right before the locator", remedy=AGAIN)
     _, length, _, _, *fields = _END64.unpack_from(tail, at)
     if length != _END64.size - 12:
-        found = f"its ZIP64 end record is {length} bytes long"
+        found = f"the ZIP64 end record is {length} bytes long"
         raise InputError(path, found, expected=f"{_END64.size - 12}", remedy=AGAIN)
     return _Counts(*fields)
 
@@ -329,11 +335,11 @@ def _require_agreeing(path: Path, end: _Counts, large: _Counts | None) -> None:
     wrong = next(_contradictions(end, large), None)
     if wrong is not None:
         found, expected = wrong
-        raise InputError(path, f"its end records disagree: {found}", expected=expected, remedy=AGAIN)
+        raise InputError(path, f"the end records disagree: {found}", expected=expected, remedy=AGAIN)
 
 
 def _contradictions(end: _Counts, large: _Counts) -> Iterator[tuple[str, str]]:
     for field, width in zip(_Counts.__struct_fields__, _WIDTHS, strict=True):
         found, expected, unsaid = getattr(end, field), getattr(large, field), (1 << width) - 1
         if found not in (expected, unsaid):
-            yield f"the last one has {found}, but the ZIP64 record has {expected}", f"{expected} or {unsaid}"
+            yield f"the last record has {found}, but the ZIP64 record has {expected}", f"{expected} or {unsaid}"

@@ -33,11 +33,11 @@ _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
 _TAKEN_BESIDE = 32 << 20
-"""For members from this size in bytes, another thread hashes and writes what this one inflates."""
+"""The size in bytes from which another thread hashes and writes the bytes that this thread inflates."""
 
 
 class ZipMember(msgspec.Struct, frozen=True):
-    """One file in an archive. Sizes are in bytes; ``mode`` has all 16 Unix bits, or is 0 if the archive has none."""
+    """One file in an archive. Sizes are in bytes. ``mode`` has all 16 Unix bits, or is 0 if the archive has no mode."""
 
     name: str
     mode: int
@@ -48,12 +48,12 @@ class ZipMember(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """The name of the member in messages, with its archive."""
+        """The member's name in messages, which includes its archive."""
         return f"{self.packed.path}!{self.name}"
 
 
 def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterator[bytes]:
-    """Yield the unpacked bytes piece by piece. Raises `InputError` if they don't match the central directory.
+    """Yield the unpacked bytes in pieces. Raises `InputError` if they don't match the central directory.
 
     ``copy_to`` is called with the packed bytes as they are read.
     """
@@ -100,14 +100,14 @@ def _pieces(member: ZipMember, copy_to: Writing | None = None, size: int = _PIEC
     except _DAMAGE as e:
         raise InputError(member.source, f"can't be unpacked ({e})", remedy=AGAIN) from e
     if not inflater.eof:
-        raise InputError(member.source, "its packed bytes end too early", expected="a complete stream", remedy=AGAIN)
+        raise InputError(member.source, "the packed bytes end too early", expected="a complete stream", remedy=AGAIN)
 
 
 def _require_none_behind(member: ZipMember, behind: bytes) -> None:
     """Raise `InputError` for bytes after the end of the packed stream.
 
     A program that reads the archive as a stream would look for the next member there. A program that uses the central
-    directory would skip them.
+    directory would skip these bytes.
     """
     if behind:
         found = "has extra bytes after the end of its packed bytes"
@@ -115,12 +115,12 @@ def _require_none_behind(member: ZipMember, behind: bytes) -> None:
 
 
 def check_member(member: ZipMember) -> None:
-    """Unpack a member. Raises `InputError` if its bytes don't match the central directory."""
+    """Unpack a member to check it. Raises `InputError` if its bytes don't match the central directory."""
     deque(iter_member(member), maxlen=0)
 
 
 def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Digest:
-    """Return the digest of the unpacked bytes without loading all of them into memory; otherwise like `iter_member`."""
+    """Return the digest of the unpacked bytes without loading all of them; for the arguments, see `iter_member`."""
     sha256 = hashlib.sha256()
     for piece in iter_member(member, copy_to=copy_to):
         sha256.update(piece)
@@ -128,16 +128,16 @@ def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Diges
 
 
 def read_member(member: ZipMember) -> bytes:
-    """Return the unpacked bytes of a small member, such as a metadata file. Raises `InputError` for a large one."""
+    """Return the unpacked bytes of a small member, such as a metadata file. Raises `InputError` for a large member."""
     if member.size > _MOST_TEXT:
         raise InputError(
-            member.source, f"has {count(member.size, 'byte')}", expected=f"at most {_MOST_TEXT} for such a file"
+            member.source, f"has {count(member.size, 'byte')}", expected=f"at most {_MOST_TEXT} bytes for such a file"
         )
     return b"".join(iter_member(member))
 
 
 def member_head(member: ZipMember) -> bytes:
-    """Return the first `HEAD_SIZE` bytes of a member. Raises `InputError` if they are damaged."""
+    """Return the first `HEAD_SIZE` bytes of a member. Raises `InputError` if these bytes are damaged."""
     head = b""
     with closing(_pieces(member, size=HEAD_PIECE)) as pieces:
         for piece in pieces:
@@ -151,7 +151,7 @@ def member_head(member: ZipMember) -> bytes:
 def open_content(member: ZipMember, *, limit: int | None = None) -> Iterator[FileRange]:
     """Yield the unpacked bytes like `open_unpacked`, but without their digest.
 
-    A stored member of a remote archive is read only on demand, so its checksum is not verified.
+    A stored member in a remote archive is read only on demand, so its checksum isn't verified.
     """
     if member.method == STORED and member.packed.is_remote:
         yield member.packed
@@ -201,17 +201,17 @@ def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
 
 
 _LEAST = 1 << 20
-"""Members below this size in bytes are unpacked again: that is cheaper than an open file."""
+"""The size in bytes below which members are unpacked again, because that is cheaper than an open file."""
 _MOST = 64
 _MOST_BYTES = 4 << 30
 
 
 class UnpackedMembers:
-    """The digests of members, and unnamed files with the bytes of large ones, up to a maximum number and size.
+    """The digests of members, and unnamed files with the bytes of large members, up to a maximum number and size.
 
     The files use at most half of the free space on their disk, so that other members can still be unpacked. Several
-    threads may use an instance at the same time. `close` deletes the files. Members of a wheel that has changed are not
-    found, because they have another stamp.
+    threads may share an instance. `close` deletes the files. If a wheel has changed, its members aren't found, because
+    they have another stamp.
     """
 
     def __init__(self, *, least: int = _LEAST, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:
@@ -223,19 +223,19 @@ class UnpackedMembers:
         self._lock = threading.Lock()
 
     def digest(self, member: ZipMember) -> Digest:
-        """Return the result of `digest_member`, which is computed only once per member."""
+        """Return the result of `digest_member`, which is computed only once for each member."""
         if member not in self.digests:
             self.digests[member] = digest_member(member)
         return self.digests[member]
 
     def find(self, member: ZipMember) -> FileRange | None:
-        """Return the bytes of a member, or `None` if they were not kept. They stay until `keep_only` drops them."""
+        """Return the bytes of a member, or `None` if they weren't kept. They stay until `keep_only` drops them."""
         found = self._kept.get(member)
         return found[1] if found else None
 
     @contextmanager
     def open(self, member: ZipMember) -> Iterator[tuple[FileRange, Digest]]:
-        """Like `open_unpacked`, but keep the unpacked bytes for the next call if there is room."""
+        """Open a member like `open_unpacked`, but keep the unpacked bytes for the next call if there is space."""
         if found := self.find(member):
             yield found, self.digests[member]
             return
@@ -253,7 +253,7 @@ class UnpackedMembers:
 
     @contextmanager
     def open_content(self, member: ZipMember) -> Iterator[FileRange]:
-        """Like the `open_content` function, but keep the unpacked bytes as `open` does."""
+        """Open a member like the `open_content` function, but keep the unpacked bytes like `open`."""
         if member.method == STORED and member.packed.is_remote:
             with open_content(member) as content:
                 yield content
@@ -267,7 +267,7 @@ class UnpackedMembers:
         self._held += size
 
     def keep_only(self, is_wanted: Callable[[ZipMember], bool]) -> None:
-        """Close the files of all unwanted members, which makes room for others."""
+        """Close the files of all members that aren't wanted, to make space for other members."""
         for member in [member for member in self._kept if not is_wanted(member)]:
             self._kept.pop(member)[0].close()
             with self._lock:

@@ -1,4 +1,4 @@
-"""Finds what installers reject in ZIP headers and names that all programs interpret alike (APPNOTE.TXT 6.3)."""
+"""Finds ZIP headers and names that installers reject although all programs interpret them alike (APPNOTE.TXT 6.3)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _WIDE32, _WIDE16 = 0xFFFFFFFF, 0xFFFF
 _OF_OWN_HEADER: Final = 2
 _NAMED: Final = 10
 _COMMENT: Final = "has a comment with control characters, which may hide another archive", "printable text"
-_REMEDY: Final = "Pack it again, as 'rocwheel repair' does."
+_REMEDY: Final = "Pack the archive again, for example, with 'rocwheel repair'."
 
 
 class CentralEntry(msgspec.Struct, frozen=True):
-    """A central directory entry, before the ZIP64 field fills in the values that don't fit."""
+    """A central directory entry, before the ZIP64 field provides the values that don't fit."""
 
     version: int
     flags: int
@@ -54,7 +54,7 @@ class CentralEntry(msgspec.Struct, frozen=True):
 
 
 def read_entries(file: IO[bytes], start: int, number: int) -> tuple[CentralEntry, ...]:
-    """Read the entries of a central directory. `zipfile` has read the directory before, so the entries are complete."""
+    """Read the entries of a central directory. They are complete, because `zipfile` has already read the directory."""
     file.seek(start)
     return tuple(_read_entry(file) for _ in range(number))
 
@@ -71,7 +71,7 @@ def _read_entry(file: IO[bytes]) -> CentralEntry:
 def find_refused(
     path: Path, comment: bytes, members: Iterable[tuple[zipfile.ZipInfo, CentralEntry, LocalHeader]]
 ) -> tuple[InputError, ...]:
-    """Return what installers reject in the headers of an archive. Writing the archive again fixes all of it."""
+    """Return the problems in an archive's headers that installers reject; writing the archive again fixes them all."""
     faults = [
         (info.filename, InputError(f"{path}!{info.filename}", found, expected=expected, remedy=_REMEDY))
         for info, entry, header in members
@@ -84,7 +84,7 @@ def find_refused(
 
 
 def group_faults(path: Path, faults: Iterable[tuple[str, InputError]]) -> Iterator[InputError]:
-    """Yield the errors about members by name. Equal errors become a single error about the archive."""
+    """Yield the errors about members, keyed by name. If all are equal, yield a single error about the archive."""
     groups: dict[tuple[str, str, str], list[tuple[str, InputError]]] = defaultdict(list)
     for name, error in faults:
         groups[error.found, error.expected, error.remedy].append((name, error))
@@ -121,23 +121,26 @@ def _member_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHead
 
 
 def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]]:
-    """Find flags and ZIP versions that installers don't support."""
+    """Yield flags and ZIP versions that installers don't support."""
     for bit, what in _FLAGS.items():
         if said.flags >> bit & 1:
-            yield f"says that it is {what}", f"bit {bit} of the flags to be clear"
+            yield f"says that the member is {what}", f"bit {bit} of the flags to be clear"
     version = said.version & 0xFF
     if version > _NEWEST:
         yield f"requires version {version // 10}.{version % 10} of ZIP", "at most 6.3"
 
 
 def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple[str, str]]:
-    """Find extra fields that are truncated, repeated, or of the wrong length."""
+    """Yield extra fields that are truncated, repeated, or of the wrong length."""
     seen: set[int] = set()
     for kind, length, data in iter_extra_fields(said.extra):
         if len(data) < length:
-            yield f"has an extra field {kind:#06x} of {count(len(data), 'byte')}", f"the {length} that it declares"
+            yield (
+                f"has an extra field {kind:#06x} of {count(len(data), 'byte')}",
+                f"the {length} bytes that it declares",
+            )
         elif kind in seen:
-            yield f"has the extra field {kind:#06x} twice", "each field once"
+            yield f"has the extra field {kind:#06x} twice", "each field only once"
         elif kind == ZIP64:
             needed = 8 * said.narrow.count(_WIDE32)
             lengths = {needed, needed + 4} if disk == _WIDE16 else {needed}
@@ -145,7 +148,9 @@ def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple
             is_excused = len(said.narrow) == _OF_OWN_HEADER and not needed and data == struct.pack("<2Q", *said.narrow)
             if len(data) not in lengths and not is_excused:
                 expected = (
-                    f"{needed} bytes, by its sizes" if needed else "no ZIP64 field, since its sizes fit the header"
+                    f"{needed} bytes, based on the sizes"
+                    if needed
+                    else "no ZIP64 field, because the sizes fit in the header"
                 )
                 yield f"has a ZIP64 field of {count(len(data), 'byte')}", expected
         elif kind == _UNICODE_COMMENT and (not data or (data[0] == 1 and len(data) < _UNICODE_HEAD)):
@@ -154,7 +159,7 @@ def _extra_faults(said: LocalHeader | CentralEntry, disk: int) -> Iterator[tuple
 
 
 def _may_be_archive(comment: bytes) -> bool:
-    """Return whether a comment contains bytes that occur in ZIP records and never in text."""
+    """Return whether a comment contains bytes that occur in ZIP records but never in text."""
     return any(1 <= byte <= 8 for byte in comment)
 
 
@@ -165,7 +170,7 @@ _LONGEST = 255
 
 
 def outside_reason(member: str) -> str:
-    """Return why installers reject a member name or write it outside the environment; empty if it is valid."""
+    """Return why installers reject a member's name or write it outside the environment; empty if the name is valid."""
     if member.startswith("/") or _DRIVE.match(member):
         return "an absolute path"
     if "\\" in member:
@@ -176,7 +181,7 @@ def outside_reason(member: str) -> str:
         return f"a name of more than {_LONGEST} bytes, which file systems don't support"
     if ".." in member.split("/"):
         return "a path that leads out of the wheel"
-    return "" if posixpath.normpath(member) == member else "a path that is not normalized"
+    return "" if posixpath.normpath(member) == member else "a path that isn't normalized"
 
 
 def refuse_outside(source: str, members: Iterable[ZipMember]) -> None:

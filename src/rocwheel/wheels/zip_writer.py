@@ -1,6 +1,6 @@
 """Writes ZIP archives from members that are already packed (APPNOTE.TXT 6.3, with ZIP64).
 
-The standard library's ``zipfile`` packs on the writing thread and accepts no packed data, so it can't use several
+The standard library's ``zipfile`` packs on the writing thread and doesn't accept packed data, so it can't use several
 cores.
 """
 
@@ -31,14 +31,14 @@ _ZIP64_FROM = 0xFFF00000
 
 
 class ZipTime(msgspec.Struct, frozen=True):
-    """A time in the format of ZIP: an MS-DOS date and time with a resolution of two seconds, from 1980 to 2107."""
+    """A time in ZIP's format: an MS-DOS date and time with a resolution of two seconds, from 1980 to 2107."""
 
     date: int = (0 << 9) | (1 << 5) | 1
     time: int = 0
 
     @classmethod
     def from_fields(cls, year: int, month: int, day: int, hour: int, minute: int, second: int) -> ZipTime:
-        """Return the time. A year outside the range of ZIP is clamped."""
+        """Return the time. A year outside ZIP's range is clamped."""
         if year < 1980:
             return cls()
         year = min(year, 2107)
@@ -46,7 +46,7 @@ class ZipTime(msgspec.Struct, frozen=True):
 
 
 class ZipEntry(msgspec.Struct, frozen=True):
-    """What the central directory says about one member; sizes in bytes."""
+    """A member's entry in the central directory; sizes are in bytes."""
 
     name: str
     mode: int
@@ -60,7 +60,7 @@ class ZipEntry(msgspec.Struct, frozen=True):
 
 
 class ZipWriter:
-    """Writes members in sequence to a seekable file; `close` writes the central directory."""
+    """Writes members sequentially to a seekable file; `close` writes the central directory."""
 
     def __init__(self, target: AtomicFile, moment: ZipTime) -> None:
         self._target = target
@@ -72,7 +72,7 @@ class ZipWriter:
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
         """Start a member of at most ``size`` unpacked bytes.
 
-        `write` appends its packed bytes, and `end` finishes it.
+        `write` appends the member's packed bytes, and `end` finishes the member.
         """
         entry = ZipEntry(name, mode, method, self._target.tell(), size, is_zip64=size >= _ZIP64_FROM)
         self._target.write(self._local_header(entry))

@@ -260,7 +260,7 @@ def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, t
     assert found == [
         "a-1.tar.gz: not a readable .tar.gz archive (Not a gzipped file (b'no')). Build or fetch it again.",
         "b-1-py3-none-any.whl: is a damaged archive (File is not a zip file). Build or download it again.",
-        "c.tar.gz: is not the file name of a wheel or sdist",
+        "c.tar.gz: isn't the file name of a wheel or sdist",
         f"{CORE.replace('rc1', 'rc2')}: is rocm-sdk-core 7.0.0rc1 according to its metadata",
     ]
     assert not (tmp_path / "out").exists()
@@ -272,7 +272,7 @@ OUTSIDE = {
     "/etc/evil.so": "an absolute path",
     "C:/evil.dll": "an absolute path",
     "demo\\evil.dll": "a name with a backslash, which separates folders on some systems",
-    "demo/./evil.so": "a path that is not normalized",
+    "demo/./evil.so": "a path that isn't normalized",
 }
 
 

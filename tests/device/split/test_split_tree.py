@@ -195,7 +195,7 @@ def test_wheels_in_a_folder_stay_as_they_are_and_are_named(tmp_path: Path) -> No
     library(tmp_path / "tree", "gfx906")
     wheel = make_wheel(tmp_path / "tree", "demo", {"demo/__init__.py": b""})
     report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
-    assert report.warnings == (f"{wheel}: is a wheel and is left unchanged; to process it, name it directly",)
+    assert report.warnings == (f"{wheel}: is a wheel and is left unchanged; to process it, specify the wheel itself",)
     assert (tmp_path / "out/host" / wheel.name).read_bytes() == wheel.read_bytes()
 
 

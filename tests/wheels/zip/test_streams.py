@@ -103,7 +103,7 @@ def test_packed_bytes_that_do_not_say_where_they_end_are_refused(tmp_path: Path)
     with pytest.raises(InputError) as caught:
         check_member(member)
     assert str(caught.value) == (
-        f"{tmp_path}/a.zip!a: its packed bytes end too early; expected a complete stream. Build or download it again."
+        f"{tmp_path}/a.zip!a: the packed bytes end too early; expected a complete stream. Build or download it again."
     )
 
 
@@ -157,18 +157,18 @@ def test_a_stream_without_its_own_descriptor_is_refused(tmp_path: Path, behind: 
     with pytest.raises(InputError) as caught:
         _only(tmp_path / "a.zip", _stream(behind))
     assert str(caught.value) == (
-        f"{tmp_path}/a.zip!a: is not followed by exactly its data descriptor; expected a data descriptor, as after "
-        "each streamed member. Build or download it again."
+        f"{tmp_path}/a.zip!a: isn't followed by exactly its data descriptor; expected a data descriptor, which "
+        "follows each streamed member. Build or download it again."
     )
 
 
 def test_a_descriptor_of_32_bits_where_64_are_announced_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not followed by exactly its data descriptor"):
+    with pytest.raises(InputError, match="isn't followed by exactly its data descriptor"):
         _only(tmp_path / "a.zip", _stream(STREAM.descriptor(), LARGE_EXTRA))
 
 
 def test_a_descriptor_that_only_the_directory_announces_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="bytes 47 to 63 belong to no member"):
+    with pytest.raises(InputError, match="bytes 47 to 63 don't belong to any member"):
         _only(
             tmp_path / "a.zip",
             RawMember(b"a", TEXT, deflated(TEXT), 8, directory_flags=8, behind=STREAM.descriptor()),
