@@ -218,7 +218,7 @@ def test_fallback_tables_that_differ_are_refused_with_the_reason(refused: Callab
         }
     )
 
-    assert "the table of one build has the wrong solutions for the kernels of another" in text
+    assert "a table from one build has the wrong solutions for kernels from another build" in text
 
 
 def test_manifests_and_tables_of_all_targets_are_united(merge: Merge, tmp_path: Path) -> None:

@@ -604,8 +604,8 @@ def test_compressed_code_is_told_of_the_packages_that_find_other_code(run_target
     library = FIXTURES / "v22/libtwo.ccob.so"
     last = run_targets("runs-on", "gfx906", library).stdout.splitlines()[-1]
     assert last == (
-        "comgr 7.0.2 of Debian sid (libamd-comgr3 7.0.2+dfsg) returns the code of the first compressed bundle for "
-        "every later one while its cache is on, as it is by default. "
+        "comgr 7.0.2 of Debian sid (libamd-comgr3 7.0.2+dfsg) returns the first compressed bundle's code for "
+        "every later bundle while its cache is on, which is the default. "
         "Set AMD_COMGR_CACHE=0, or leave the device code uncompressed."
     )
     assert "AMD_COMGR_CACHE" not in run_targets("runs-on", "gfx906", library, "--rocm", "7.2").stdout

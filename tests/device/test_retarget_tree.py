@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 TENSILE = "lib/rocblas/library"
-ROCFFT = "the database contains the kernels of all targets of one build; newer rocFFT has a database for each target"
+ROCFFT = "the database contains the kernels of all targets in one build; newer rocFFT has a database for each target"
 UNKNOWN = "not offered to gfx1031: no rule describes how the library finds the file"
 LAZY = f"{TENSILE}/TensileLibrary_lazy_gfx1030.dat"
 FALLBACK = f"{TENSILE}/TensileLibrary_Type_SS_fallback_gfx1030.hsaco"
@@ -134,7 +134,7 @@ def refusals(made: RetargetedTree) -> list[str]:
             "MIOpen looks up kernels and solutions in its databases by target and compute units",
         ),
         ("lib/rocfft/rocfft_kernel_cache_gfx1030.db", "the database stores its kernels by target"),
-        ("lib/libMIOpenCKx_gfx1030.so", "MIOpen opens it for the targets that its build lists"),
+        ("lib/libMIOpenCKx_gfx1030.so", "MIOpen opens the file only for the targets that its build lists"),
     ],
 )
 def test_what_is_not_looked_up_by_name_alone_is_listed_with_the_reason(tmp_path: Path, path: str, reason: str) -> None:
@@ -193,7 +193,7 @@ def test_a_copy_has_all_code_or_is_not_made(tmp_path: Path) -> None:
         (
             "lib/hipblaslt/library/hipblasltExtOpLibrary.dat",
             msgspec.msgpack.encode({"gfx1030": {}}),
-            "names gfx1030 but not gfx1031: it maps each target to its kernels",
+            "names gfx1030 but not gfx1031: the file maps each target to its kernels",
         ),
     ],
 )

@@ -175,13 +175,13 @@ def test_a_zip_archive_without_dist_info_is_refused(tmp_path: Path) -> None:
 
 def test_metadata_of_another_project_is_reported(add_wheel: AddWheel) -> None:
     path = add_wheel("a", name_inside="b")
-    assert fail(path) == f"{path}: its metadata names the project 'b'; expected 'a' as in the file name"
+    assert fail(path) == f"{path}: its metadata names the project 'b'; expected 'a', as in the file name"
 
 
 @pytest.mark.parametrize("version", ["1.1", "", "one"])
 def test_metadata_of_another_version_is_reported(add_wheel: AddWheel, version: str) -> None:
     path = add_wheel("a", "1.0", version_inside=version)
-    assert fail(path) == f"{path}: its metadata gives the version {version!r}; expected '1.0' as in the file name"
+    assert fail(path) == f"{path}: its metadata gives the version {version!r}; expected '1.0', as in the file name"
 
 
 def test_a_bad_requires_python_is_reported(add_wheel: AddWheel) -> None:

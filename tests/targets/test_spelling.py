@@ -132,10 +132,10 @@ def test_ebuild_with_lists_of_its_own_keeps_the_eclass_from_setting_any() -> Non
 @pytest.mark.parametrize(
     ("version", "span"),
     [
-        ("6.4", "From 6.4.0 on and before 6.4.3"),
-        ("6.4.1", "From 6.4.0 on and before 6.4.3"),
-        ("6.4.3", "From 6.4.3 on and before 7.0.0"),
-        ("7.1", "From 7.0.0 on and before 8.0.0"),
+        ("6.4", "From 6.4.0 on, but before 6.4.3"),
+        ("6.4.1", "From 6.4.0 on, but before 6.4.3"),
+        ("6.4.3", "From 6.4.3 on, but before 7.0.0"),
+        ("7.1", "From 7.0.0 on, but before 8.0.0"),
     ],
 )
 def test_ebuild_with_the_eclasss_lists_has_its_own_version_and_names_those_with_these_lists(

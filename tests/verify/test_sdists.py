@@ -32,7 +32,7 @@ def test_a_sdist_that_is_renamed_or_damaged_is_told(tmp_path: Path) -> None:
     other = make(tmp_path / "rocm-7.1.tar.gz")
     place = f"{other}!PKG-INFO"
     found = "its metadata gives the version '7.0'"
-    assert verify_sdist(other).faults == (Fault("changed", place, found, "'7.1' as in the file name"),)
+    assert verify_sdist(other).faults == (Fault("changed", place, found, "'7.1', as in the file name"),)
     cut = make(tmp_path / "rocm-7.0.tar.gz")
     cut.write_bytes(cut.read_bytes()[:-6])
     [fault] = verify_sdist(cut).faults

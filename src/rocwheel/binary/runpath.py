@@ -611,8 +611,8 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     already correct, the patch changes nothing. Library segments that glibc before 2.35 refuses, such as those from
     patchelf 0.18, get an alignment that glibc accepts.
 
-    Raises `ElfError` for a static program, for a code object, and for a damaged file; errors call the file ``name``. A
-    run path can be removed from a static PIE.
+    Raises `ElfError` for a static program, for a code object, and for a damaged file; ``name`` identifies the file in
+    errors. A run path can be removed from a static PIE.
     """
     text = _encode(value, name)
     with viewing(data) as view:

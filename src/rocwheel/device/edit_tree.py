@@ -129,7 +129,7 @@ def _has_bundles(data: Data, name: str) -> bool:
     try:
         return bool(list_places(data, name=name))
     except UnlinkedCodeError as e:
-        logger.warning("%s: %s, which doesn't change", e.source, e.found)
+        logger.warning("%s: %s, which is left unchanged", e.source, e.found)
         return False
 
 

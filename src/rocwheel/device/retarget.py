@@ -248,7 +248,7 @@ class RetargetedTree(msgspec.Struct, frozen=True):
     added: tuple[RelabeledFile, ...]
     refused: tuple[InputError, ...]
     lacking: dict[str, tuple[str, ...]] = {}
-    """The files whose code can't be offered to a processor, which therefore lacks the code, keyed by processor."""
+    """The files whose code can't be offered to a processor and is therefore missing there, keyed by processor."""
     warnings: tuple[str, ...] = ()
     """The libraries that couldn't be trimmed, with the reasons."""
 

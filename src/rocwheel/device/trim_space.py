@@ -135,9 +135,9 @@ def cut_segment(
 ) -> SegmentCut:
     """Remove ``cut``, a range of file offsets of at least one page, from the segment ``holder``.
 
-    ``layout`` contains the file's program headers and sections, and errors call the file ``name``. ``spares`` are the
-    kinds of program headers that the file doesn't need. Raises `NotTrimmableError` if nothing can load the data after
-    the cut.
+    ``layout`` contains the file's program headers and sections, and ``name`` identifies the file in errors. ``spares``
+    are the kinds of program headers that the file doesn't need. Raises `NotTrimmableError` if nothing can load the data
+    after the cut.
     """
     (segments, sections), (start, stop) = layout, cut
     size = start - holder.offset

@@ -113,7 +113,7 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) 
     other data, and if there are 65280 sections or more. Raises another `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
-    assert fat is not None, "changes are of its bundles"
+    assert fat is not None, "the changes are to the file's bundles"
     file = read_trimmable_object(data, fat)
     bundles = tuple(fat.iter_bundles(data))
     if not bundles:

@@ -157,7 +157,7 @@ class TargetCatalog(
             raise UnknownTargetError(name, self.processors, source=source) from None
 
     def package_of(self, name: str) -> str:
-        """Return the target in the names of packages with code for the processor ``name``. Usually, it is the same."""
+        """Return the target in the names of packages with code for the processor ``name``, usually the same target."""
         row = self.processors.get(name)
         return (isinstance(row, Target) and row.package) or name
 
@@ -173,7 +173,7 @@ def load_catalog() -> TargetCatalog:
 
 
 def is_specific(target: TargetId) -> bool:
-    """Return whether ``target`` can be a GPU's own target, which generic processors and SPIR-V can't be."""
+    """Return whether a GPU can have this target, which excludes generic processors and SPIR-V."""
     return not (target.is_generic or target.processor == SPIRV)
 
 
@@ -220,7 +220,7 @@ def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
 
 
 def check_family(name: str, *, source: str) -> None:
-    """Raise `UnknownTargetError` from ``source`` for an unknown family or target that is named like AMD's.
+    """Raise `UnknownTargetError` from ``source`` for an unknown family or target whose name looks like one of AMD's.
 
     A build may have its own families, whose names don't begin with ``gfx``.
     """
@@ -411,6 +411,6 @@ def find_relabeling(code: str, agent: str) -> CodeRule | None:
 
 
 def relabeled_agents(code: str) -> tuple[str, ...]:
-    """Return the distinct other processors that code for the processor ``code`` may be offered to."""
+    """Return the other processors that code for the processor ``code`` may be offered to, without duplicates."""
     agents = (agent for rule in load_rules() if rule.relabels and code in rule.code for agent in rule.agents)
     return tuple(dict.fromkeys(agent for agent in agents if agent != code))

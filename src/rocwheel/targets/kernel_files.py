@@ -341,7 +341,7 @@ class MismatchError(InputError):
 
 
 def check_kernel_file(data: Data, path: str, *, name: str = "") -> tuple[InputError, ...]:
-    """Return the problems with a kernel file at a relative ``path``, which messages call ``name``.
+    """Return the problems with a kernel file at a relative ``path``; ``name`` identifies the file in messages.
 
     There are no problems for other files, for files without code, and if the targets are unknown. Code for a generic
     processor is valid in files for any of its members. An unreadable file is also a problem.

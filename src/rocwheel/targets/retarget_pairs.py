@@ -30,7 +30,7 @@ class TargetPair(msgspec.Struct, frozen=True):
         """Return the target for a copy of code for ``target``, or `None` if the pair doesn't apply.
 
         A pair without features applies to all variants of the processor. The copy keeps their features, except unnamed
-        ones. Code that needs an unnamed feature gets no target.
+        ones. For code that needs an unnamed feature, there is no target.
         """
         if target == self.code:
             return self.agent

@@ -105,7 +105,7 @@ _MOST_PROBLEMS = 10
 _LINE = re.compile(r"(\S+)\s+-\s+(\S.*)")
 _KINDS = {"data-centre": "accelerator", "integrated": "integrated GPU"}
 _EBUILD = """\
-# A library of ROCm has ROCm's version; any other package writes the ROCm version that it needs.
+# A ROCm library has ROCm's version; any other package sets the ROCm version that it needs.
 ROCM_VERSION=${{PV}}
 {lists}
 REQUIRED_USE="${{ROCM_REQUIRED_USE}}"
@@ -141,9 +141,9 @@ def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """
     variables = _eclass_variables(targets, optional)
     version, end = _versions_with(targets.processors, optional)
-    lists = f"# From {version} on and before {end}, rocm.eclass has these lists of GPUs.\ninherit cmake rocm\n"
+    lists = f"# From {version} on, but before {end}, rocm.eclass has these lists of GPUs.\ninherit cmake rocm\n"
     if not version:
-        reason = "# For no version does rocm.eclass have these lists of GPUs: it must not set its own."
+        reason = "# rocm.eclass doesn't have these lists of GPUs for any version, so it must not set its own lists."
         lists = f"{reason}\nROCM_SKIP_GLOBALS=1\ninherit cmake rocm\n\n{variables}"
     return _EBUILD.format(lists=lists)
 

@@ -215,7 +215,7 @@ def _path_fault(path: str) -> str:
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
-"""The builder if no service is named. The section at this URL says that it doesn't identify anybody."""
+"""The builder if no service is named. According to the section at this URL, the builder isn't identified."""
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
 _STATEMENT = frozenset({"_type", "subject", "predicateType", "predicate"})
 _PREDICATE = frozenset({"buildDefinition", "runDetails"})

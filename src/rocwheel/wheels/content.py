@@ -97,8 +97,9 @@ class PatchedContent(msgspec.Struct, frozen=True):
 class EditedContent:
     """A file with an edit that is planned on demand, such as a new run path or compressed device code.
 
-    ``edit`` identifies the edit: if the same file would get different content, it differs. ``plan`` may use the
-    executor that is passed to it. An edit is costly if planning it takes longer than reading the file.
+    ``edit`` identifies the edit: edits that produce different content from the same file have different values.
+    ``plan`` may use the executor that is passed to it. An edit is costly if planning it takes longer than reading the
+    file.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class EditedContent:
 
 
 class SequenceContent:
-    """Several contents in sequence, such as the members of a tar with their headers.
+    """Several pieces of content in sequence, such as the members of a tar with their headers.
 
     ``joints`` contains the best offsets for cuts, in ascending order. Each depends only on the bytes after it, so it
     moves with these bytes.

@@ -186,10 +186,10 @@ def check_identity(path: Path | str, metadata: RawMetadata, project: str, versio
     """
     if canonicalize_name(metadata.get("name", "")) != project:
         found = f"its metadata names the project {quoted(metadata.get('name', ''))}"
-        raise InputError(path, found, expected=f"{project!r} as in the file name")
+        raise InputError(path, found, expected=f"{project!r}, as in the file name")
     stated = None
     with suppress(ValueError):
         stated = Version(metadata.get("version", ""))
     if stated != version:
         found = f"its metadata gives the version {quoted(metadata.get('version', ''))}"
-        raise InputError(path, found, expected=f"{str(version)!r} as in the file name")
+        raise InputError(path, found, expected=f"{str(version)!r}, as in the file name")

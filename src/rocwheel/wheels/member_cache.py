@@ -97,7 +97,7 @@ def _code_identity() -> bytes:
 
 
 def _describe(content: Content, now: int) -> Iterator[bytes]:
-    """Yield a description of a content. Contents with different bytes never have the same description."""
+    """Yield a description of the content. If the bytes differ, so does the description."""
     if isinstance(content, BytesContent):
         yield _encode(["bytes", hashlib.sha256(content.data).digest()])
     elif isinstance(content, FileContent):
@@ -137,7 +137,7 @@ def _describe_patch(changes: FilePatch) -> Iterator[object]:
 
 
 _NOTED = 256 << 10
-"""The size in bytes from which a content's hash is stored. Reading a smaller content costs no more than a lookup."""
+"""The size in bytes from which a content hash is stored. Reading fewer bytes costs no more than a lookup."""
 
 
 class KnownMember(msgspec.Struct, frozen=True, array_like=True):
@@ -172,7 +172,7 @@ class MemberCache:
         return not isinstance(content, SequenceContent) and self._store.has(self._size_key(content.size))
 
     def find(self, content: Content, digest: Digest) -> KnownMember | None:
-        """Return the cached member for a content with this digest, or `None` if the cache doesn't have it."""
+        """Return the cached member for content with this digest, or `None` if the cache doesn't have it."""
         if self._store.has(self._whole_key(digest)):
             return KnownMember(digest)
         entry = self._store.get(self._blocks_key(content, digest))
@@ -188,14 +188,14 @@ class MemberCache:
                 self._store.put(key, _encode(KnownMember(digest)))
 
     def keep_blocks(self, content: Content, method: int, digest: Digest, blocks: Sequence[bytes]) -> None:
-        """Store the keys of the blocks of a content with this digest, and record that its size is known."""
+        """Store the block keys for content with this digest, and record that its size is known."""
         facts = _encode(KnownMember(digest, method, tuple(blocks)))
         self._store.put(self._blocks_key(content, digest), facts)
         self._store.put(self._size_key(content.size), b"")
         self.note(content, digest)
 
     def pack_whole(self, content: Content) -> Packed:
-        """Pack a content like `rocwheel.wheels.member_compression.pack_whole`, using the cache."""
+        """Pack content like `rocwheel.wheels.member_compression.pack_whole`, using the cache."""
         with content.open(0, content.size) as buffers:
             data = join(buffers)
         digest = digest_bytes(data)
@@ -208,7 +208,7 @@ class MemberCache:
         return self._keep(content, pack_bytes(data, digest, self._level))
 
     def recall_whole(self, content: Content, digest: Digest) -> Packed:
-        """Return the packed form of a content with this digest; pack it again if the entry is damaged or missing."""
+        """Return the packed form of content with this digest; pack it again if the entry is damaged or missing."""
         entry = self._store.get(self._whole_key(digest))
         if entry is None:
             # If sampling chose to store, deflating may save a little, but would produce different bytes than before.
@@ -301,7 +301,7 @@ class MemberCache:
 
 
 def known_ranges(content: Content, digest: Digest) -> list[tuple[int, int]]:
-    """Return the block ranges of a content with this digest, without planning an edit."""
+    """Return the block ranges for content with this digest, without planning an edit."""
     is_sequence = isinstance(content, SequenceContent)
     return piece_ranges(content, BLOCK) if is_sequence else block_ranges(digest.size, BLOCK)
 

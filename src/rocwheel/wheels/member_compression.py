@@ -18,7 +18,7 @@ deflated independently and joined into one raw deflate stream. The choice depend
 output is the same for any number of workers.
 
 `pack_bytes`, `deflate_part`, and `compress_bytes` are pure functions from bytes and a level to packed bytes. The other
-functions read a content and call one of these functions.
+functions read content and call one of these functions.
 
 The cuts of a sequence, such as a tar, also depend on its content. If one member changes, the pieces before it, and most
 of the pieces after it, stay the same.
@@ -235,8 +235,8 @@ def _kind_of(piece: memoryview) -> _Kind:
 def _is_dense(piece: memoryview) -> bool:
     """Return whether samples indicate that a piece would shrink by less than a twentieth.
 
-    Stops at the first sample that shrinks more, which is typical for code. Deflating all samples costs a twelfth of
-    packing the piece.
+    Stops at the first sample that shrinks more, which is typical for code. Deflating all samples takes a twelfth of the
+    time that packing the piece takes.
     """
     step = len(piece) // _SAMPLES
     gained = 0
@@ -279,7 +279,7 @@ def _deflated(data: memoryview, compressor: Any, flush: int) -> bytes:
 StreamFormat = Literal["xz", "zst"]
 
 STREAM_PIECE = 16 << 20
-"""The content bytes per piece, which are twice the window of xz."""
+"""The number of content bytes in each piece: twice the window of xz."""
 
 ENCODER_MEMORY = 94 << 20
 """The peak memory of one encoder in bytes, without its input and output (xz(1), preset 6)."""
@@ -294,7 +294,7 @@ Level 3 takes 4.3 s for 109 MB, and level 9 takes 17 s for 92 MB.
 
 
 def stream_bound(size: int) -> int:
-    """Return an upper bound on the compressed size of a content of ``size`` bytes that is compressed in pieces."""
+    """Return an upper bound on the compressed size of ``size`` bytes of content that is compressed in pieces."""
     # Incompressible data grows by far less.
     return size + (size >> 4) + _GROWTH
 
@@ -367,9 +367,9 @@ class PackedBlock(msgspec.Struct, frozen=True):
 
 
 def expected_size(content: Content) -> int:
-    """Return an estimated upper bound on a large content's deflated size, based on one sample for each 16 MiB.
+    """Return an estimated upper bound on the deflated size of large content, based on one sample for each 16 MiB.
 
-    For a small content, return its size.
+    For small content, return its size.
     """
     size = content.size
     if size < _SAMPLED_FROM:
@@ -384,15 +384,15 @@ def expected_size(content: Content) -> int:
 
 
 def is_worthwhile(size: int, expected: int) -> bool:
-    """Return whether to deflate a content of ``size`` bytes.
+    """Return whether to deflate ``size`` bytes of content.
 
-    Large contents that shrink by less than 2 % aren't worth deflating.
+    Large content that shrinks by less than 2 % isn't worth deflating.
     """
     return size < _SAMPLED_FROM or _is_gain(size, expected)
 
 
 def pack_whole(content: Content, level: int) -> Packed:
-    """Deflate a content of at most `WHOLE_LIMIT` bytes with `pack_bytes`."""
+    """Deflate content of at most `WHOLE_LIMIT` bytes with `pack_bytes`."""
     with content.open(0, content.size) as buffers:
         data = join(buffers)
     return pack_bytes(data, digest_bytes(data), level)
@@ -411,14 +411,14 @@ def _is_gain(size: int, packed: int) -> bool:
 
 
 def store_whole(content: Content) -> Packed:
-    """Return a content uncompressed."""
+    """Return the content uncompressed."""
     with content.open(0, content.size) as buffers:
         data = join(buffers)
     return Packed(data, STORED, digest_bytes(data))
 
 
 def store_block(content: Content, start: int, stop: int) -> PackedBlock:
-    """Return one block of a content uncompressed."""
+    """Return one block of the content uncompressed."""
     with content.open(start, stop) as buffers:
         data = join(buffers)
     return PackedBlock(data, memoryview(data))
@@ -430,7 +430,7 @@ def history_of(start: int) -> int:
 
 
 def deflate_block(content: Content, start: int, stop: int, level: int) -> PackedBlock:
-    """Deflate one block of a content. Joined in order, the blocks are the content's raw deflate stream.
+    """Deflate one block of the content. Joined in order, the blocks are the content's raw deflate stream.
 
     This requires that the previous block ends with this block's ``history``, which is read again.
     """
@@ -474,9 +474,9 @@ def block_ranges(size: int, block: int) -> list[tuple[int, int]]:
 
 
 def piece_ranges(content: Content, piece: int) -> list[tuple[int, int]]:
-    """Return the (start, stop) pairs of the pieces of a content, each of at most ``piece`` bytes.
+    """Return the (start, stop) pairs of the content's pieces, each of at most ``piece`` bytes.
 
-    A content that is no larger than a piece stays whole.
+    Content that is no larger than a piece stays whole.
     """
     if content.size <= piece or not isinstance(content, SequenceContent):
         return block_ranges(content.size, piece)

@@ -304,7 +304,7 @@ class Packer:
             self.call(member.end)
 
     def _find(self, cache: MemberCache, content: Content) -> KnownMember | None:
-        """Return a content's cached member if the digest is known or the content is worth reading, or `None`."""
+        """Return the cached member for the content, or `None` if it isn't cached or the content isn't worth reading."""
         digest = cache.digest_of(content)
         if digest is None and isinstance(content, EditedContent) and content.is_costly:
             digest = self._schedule.executor.submit(cache.digest_of_edited, content).result()
@@ -387,7 +387,7 @@ Such a file is split into blocks, regardless of how its run path is edited.
 
 
 class Span(msgspec.Struct, frozen=True):
-    """The pieces of a content that begin at or after ``start`` and, if ``stop`` is set, before ``stop``."""
+    """The pieces of content that begin at or after ``start`` and, if ``stop`` is set, before ``stop``."""
 
     start: int
     stop: int | None = None
@@ -408,14 +408,14 @@ class CutFacts(msgspec.Struct, frozen=True):
 
 
 def level_for(content: Content, level: int) -> int:
-    """Return the level for all of a content's spans, or 0, which stores, if samples show little savings."""
+    """Return the level for all spans of the content, or 0, which stores, if samples show little savings."""
     return level if level and is_worthwhile(content.size, expected_size(content)) else 0
 
 
 def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes | memoryview], object]) -> CutFacts:
-    """Pack a span of a content larger than `WHOLE_LIMIT` block by block, and pass each packed block to ``write``.
+    """Pack a span of content larger than `WHOLE_LIMIT` block by block, and pass each packed block to ``write``.
 
-    ``level`` is the result of `level_for` for the content, or 0 for a content that is always stored.
+    ``level`` is the result of `level_for` for the content, or 0 for content that is always stored.
     """
     crc32, is_deflated = 0, level > 0
     for start, stop in span.ranges(content, BLOCK):
@@ -428,14 +428,14 @@ def pack_span(content: Content, span: Span, level: int, write: Callable[[bytes |
 def encode_span(
     content: Content, span: Span, encoding: StreamFormat, write: Callable[[bytes | memoryview], object]
 ) -> CutFacts:
-    """Compress a span of a content into its own streams, and pass each stream to ``write``."""
+    """Compress a span of the content into its own streams, and pass each stream to ``write``."""
     for start, stop in span.ranges(content, STREAM_PIECE):
         write(compress_piece(content, start, stop, encoding))
     return CutFacts(STORED, stream_bound(content.size))
 
 
 def digest_spans(content: Content, spans: Sequence[Span]) -> tuple[Digest, tuple[int, ...]]:
-    """Return a content's digest, and the CRC-32 of each of its spans."""
+    """Return the content's digest, and the CRC-32 of each span."""
     hasher, found = Hasher(), []
     for span in spans:
         crc32 = 0

@@ -83,7 +83,7 @@ class PlatformTag(msgspec.Struct, frozen=True):
     machine: str = ""
     """The machine as spelled in the tag, such as ``x86_64`` or ``amd64``; empty for any machine."""
     glibc: tuple[int, int] | None = None
-    """The oldest glibc that the tag promises to run on, or `None` without a version, as in ``linux_x86_64``."""
+    """The oldest glibc that the tag promises to support, or `None` without a version, as in ``linux_x86_64``."""
 
     @property
     def is_local(self) -> bool:
@@ -156,7 +156,7 @@ def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
 
 
 def lowest_glibc(platforms: Iterable[PlatformTag]) -> tuple[int, int] | None:
-    """Return the oldest glibc that the tags promise to run on, or `None` if no tag names a version."""
+    """Return the oldest glibc that the tags promise to support, or `None` if no tag names a version."""
     return min((tag.glibc for tag in platforms if tag.glibc is not None), default=None)
 
 

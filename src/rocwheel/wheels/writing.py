@@ -80,7 +80,7 @@ class WheelWriter:
         self.sha256 = ""
         """The SHA-256 of the file after `close`, in hexadecimal."""
         self.sealed: tuple[FileStamp, Seal] | None = None
-        """The file's stamp after `close`, and the hashes of its contents."""
+        """The file's stamp after `close`, and the hashes of its content."""
         self._is_sealed = is_sealed
         self._is_hashed = is_hashed
         self._hash: FollowingHash | None = None

@@ -84,7 +84,10 @@ def find_refused(
 
 
 def group_faults(path: Path, faults: Iterable[tuple[str, InputError]]) -> Iterator[InputError]:
-    """Yield the errors about members, keyed by name. If all are equal, yield a single error about the archive."""
+    """Yield the errors about members, and combine equal errors into a single error about the archive.
+
+    ``faults`` contains pairs of a member name and an error.
+    """
     groups: dict[tuple[str, str, str], list[tuple[str, InputError]]] = defaultdict(list)
     for name, error in faults:
         groups[error.found, error.expected, error.remedy].append((name, error))

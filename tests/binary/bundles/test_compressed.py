@@ -312,7 +312,7 @@ def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, mess
             ccob(3, zstd.compress(b"x") + b"\0", 1),
             "its payload ends 1 byte before the declared total size of 43. LLVM 22 and earlier refuse",
         ),
-        (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data endss"),
+        (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data ends"),
         (
             ccob(3, zlib.compress(b"x" * 99)[:-1], 99, method=0),
             "its payload can't be decompressed (the compressed data",

@@ -117,8 +117,8 @@ def test_a_fault_of_packages_counts_for_the_releases_that_they_come_with(first: 
 def test_the_fault_of_comgr_says_what_to_do() -> None:
     [fault] = find_faults()
     assert str(fault) == (
-        "comgr 7.0.2 of Debian sid (libamd-comgr3 7.0.2+dfsg) returns the code of the first compressed bundle for "
-        "every later one while its cache is on, as it is by default. "
+        "comgr 7.0.2 of Debian sid (libamd-comgr3 7.0.2+dfsg) returns the first compressed bundle's code for "
+        "every later bundle while its cache is on, which is the default. "
         "Set AMD_COMGR_CACHE=0, or leave the device code uncompressed."
     )
 

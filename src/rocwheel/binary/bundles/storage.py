@@ -55,7 +55,7 @@ _STRONGER = (
     _Strength(HIGHEST_LEVEL, 3, 2.16, 1.08),
 )
 _MUCH = 16 << 20
-"""The amount of code in bytes from which levels that can't succeed are skipped."""
+"""The size in bytes from which code isn't compressed again at levels that can't succeed."""
 _LONG = 5
 """The time in seconds from which compression at a stronger level is announced."""
 

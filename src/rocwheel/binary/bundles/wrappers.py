@@ -57,7 +57,7 @@ class CodeSection(msgspec.Struct, frozen=True):
     size: int
     """In bytes. For a DLL, the size in the file; the size in memory is larger if code was removed."""
     is_empty: bool
-    """Whether the section takes no bytes in the file."""
+    """Whether the section has no bytes in the file."""
 
 
 class Wrapper(msgspec.Struct, frozen=True):
@@ -235,7 +235,7 @@ class FatBinary(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the section takes no bytes in the file."""
+        """Whether the section has no bytes in the file."""
         return self.section.is_empty
 
     @property

@@ -149,7 +149,7 @@ class ElfTraits(msgspec.Struct, frozen=True):
 
 
 def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
-    """Read the traits of a 64-bit little-endian ELF file, which errors call ``name``.
+    """Read the traits of a 64-bit little-endian ELF file; ``name`` identifies the file in errors.
 
     Raises `ElfError` if the file is damaged.
     """
@@ -305,7 +305,7 @@ class Elf(msgspec.Struct, frozen=True):
 
 
 def read_elf(data: Buffer, *, name: str) -> Elf:
-    """Read the facts of a 64-bit little-endian ELF file, which errors call ``name``.
+    """Read the facts of a 64-bit little-endian ELF file; ``name`` identifies the file in errors.
 
     Section headers are read only to recognize detached debug information. So a file yields the same facts if it is
     stripped or has no section headers.

@@ -228,8 +228,8 @@ class ElfSection(msgspec.Struct, frozen=True):
 def read_sections(data: Buffer, *, name: str) -> tuple[ElfSection, ...]:
     """Read the section headers, including the first (null) header; return an empty tuple if there are no headers.
 
-    Raises `ElfError` if the file isn't a usable ELF file or a section lies outside the file. Errors call the file
-    ``name``.
+    Raises `ElfError` if the file isn't a usable ELF file or a section lies outside the file; ``name`` identifies the
+    file in errors.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)

@@ -1,4 +1,4 @@
-"""Reads the dynamic symbol table and symbol versions, which an ELF file needs from other files or provides."""
+"""Reads the dynamic symbol table, and the symbol versions that an ELF file needs or provides."""
 
 from __future__ import annotations
 

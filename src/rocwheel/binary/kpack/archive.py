@@ -256,7 +256,7 @@ def split_key(key: str) -> tuple[str, int | None]:
 
 
 SIZE = struct.Struct("<I")
-"""The number of frames, and also the size before each frame."""
+"""The layout of the frame count, and of the size before each frame."""
 FRAME_LIMIT = CONTAINER_LIMIT
 """The maximum number of frames that AMD's runtime accepts."""
 _FIRST = 64

@@ -108,7 +108,7 @@ class KernelMeter:
             self._made += len(self._encoder.compress(part))
 
     def finish(self) -> int:
-        """Return the size of the frame, after you added all bytes."""
+        """Return the size of the frame. Call this method after you add all bytes."""
         return self._made + len(self._encoder.flush())
 
 

@@ -9,7 +9,7 @@ sum of these numbers, with carries added at the lower end, plus the size of the 
 checksum only for drivers. Linkers other than GNU ld usually leave a zero, which means that there is no checksum.
 
 The certificate layout follows "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows
-Authenticode Portable Executable Signature Format". This module doesn't judge the signer.
+Authenticode Portable Executable Signature Format". This module doesn't verify the signer.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LEVELS = 3
 """The levels in the resource tree: kind, name, language."""
 _LONGEST = 64 << 10
 _TO_FIXED = 40
-"""The offset of the fixed part in a version resource: after three lengths and the key ``VS_VERSION_INFO``, aligned."""
+"""The aligned offset of the fixed part in a version resource, after three lengths and the key ``VS_VERSION_INFO``."""
 
 
 class FileVersion(msgspec.Struct, frozen=True):
@@ -318,7 +318,7 @@ class Pe(msgspec.Struct, frozen=True):
 
 
 def read_pe(data: Buffer, *, name: str) -> Pe:
-    """Read the facts of a 64-bit DLL or program, which errors call ``name``.
+    """Read the facts of a 64-bit DLL or program; ``name`` identifies the file in errors.
 
     Raises `PeError` if the file isn't such a file, or is truncated or damaged.
     """

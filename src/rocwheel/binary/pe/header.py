@@ -303,7 +303,7 @@ class Image:
 
     @cached_property
     def _places(self) -> tuple[list[int], list[PeSection | None]]:
-        """The ascending addresses at which another section starts to count, with that section (`None` in gaps)."""
+        """The addresses, in ascending order, from which another section counts, with that section (`None` in gaps)."""
         places = list(_first_sections(self.sections))
         return [start for start, _ in places], [section for _, section in places]
 

@@ -59,7 +59,7 @@ class LayoutFault(msgspec.Struct, frozen=True):
 
 
 def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -> tuple[LayoutFault, ...]:
-    """Return the layout faults of a file that has the facts ``pe`` and that errors call ``name``.
+    """Return the layout faults of a file with the facts ``pe``; ``name`` identifies the file in errors.
 
     If ``whole``, compare a nonzero checksum and a signature with all bytes of the file.
     """

@@ -164,7 +164,7 @@ def _read_delay_imports(image: Image, address: int) -> Iterator[ImportedDll]:
         if not dll:
             return
         if not traits & _USES_ADDRESSES:
-            found = "delay-load tables of Visual C++ 6, which no 64-bit linker writes"
+            found = "delay-load tables from Visual C++ 6, which 64-bit linkers don't write"
             raise PeError(image.source.name, found, expected="addresses relative to the image base")
         yield ImportedDll(_dll_name(image, dll, "the name of a delay-loaded DLL"), _functions(image, names, budget))
         address += _DELAY_DESCRIPTOR.size

@@ -84,7 +84,7 @@ def needs_archives(unit: SplitUnit) -> bool:
 
 
 def _place(binary: str, search_path: str) -> str:
-    """Return the place below the root of the archives that a search path names.
+    """Return the path, below the root, of the archives that a search path names.
 
     If a file is used outside its tree, its path may climb above the root; then only the rest of the path counts.
     """
@@ -166,7 +166,7 @@ def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], targ
 
 
 class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The faults in a library's archives; messages call the library ``name``."""
+    """The faults in a library's archives; ``name`` identifies the library in messages."""
 
     name: str
     faults: tuple[UnitFault, ...]
@@ -198,7 +198,7 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile], *, name: str) -> IndexCheck:
-    """Check the archives that a library's markers name. The library is at ``path``, and messages call it ``name``.
+    """Check the archives that the markers of the library at ``path`` name; ``name`` identifies the library in messages.
 
     Code is read only if units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
     """

@@ -101,9 +101,9 @@ _EXPECTED = "another folder for archives"
 def find_place(root: Path, folder: str) -> str:
     """Return the path of ``folder`` below ``root``, without links; the folder need not exist.
 
-    A target's folder can't be copied over the host's folder if it has a folder where the host has a link. Raises
-    `InputError` for a file in the path. Also raises it for a link to nothing, to a file, to a location outside the
-    tree, or to a name that markers can't have.
+    A target's folder can't be copied over the host's folder if the host has a link where the target has a folder.
+    Raises `InputError` for a file in the path. Also raises it for a link to nothing, to a file, to a location outside
+    the tree, or to a name that markers can't have.
     """
     parts = folder.split("/")
     for number in range(1, len(parts) + 1):
@@ -152,7 +152,7 @@ def _remedy(root: Path, text: str, rest: str) -> str:
 
 
 HOST_FOLDER = "host"
-"""The folder for everything that isn't for only one target."""
+"""The folder for all files that aren't specific to one target."""
 
 
 def place_files(listing: TreeListing, plan: SplitPlan) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -187,7 +187,7 @@ class _Sorted(msgspec.Struct, frozen=True):
     kernels: KernelFile | None = None
     has_code: bool = False
     remark: str = ""
-    """Why the file's device code stays in it, if the reason is known."""
+    """Why device code stays in the file, if the reason is known."""
 
 
 def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str) -> SplitPlan:

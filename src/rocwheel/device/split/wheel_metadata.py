@@ -233,7 +233,7 @@ def _is_text_of_license(path: str) -> bool:
 
 
 def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
-    """Read a wheel, unpacking only its metadata; messages call it ``shown`` or, by default, its path.
+    """Read a wheel, unpacking only its metadata; ``shown``, or by default the path, identifies the wheel in messages.
 
     Raises `InputError`, or `ProblemsError` for several problems, for files that aren't wheels, damaged wheels, and
     wheel variants (a draft). Also raises errors for members that installers refuse, and for a missing METADATA, WHEEL,
