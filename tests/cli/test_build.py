@@ -84,7 +84,7 @@ def test_the_platform_tag_of_the_reference_s_variable_is_taken(variable: str, op
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("nonsense", "is 'nonsense', which no installer accepts"),
+        ("nonsense", "is 'nonsense', which installers don't accept"),
         ("manylinux_2_28_aarch64", "is 'manylinux_2_28_aarch64', but the files are for Linux on x86_64"),
     ],
 )
@@ -235,10 +235,10 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
         (["--rocm", "banana"], "--rocm: 'banana'; expected a version such as 6.4"),
         (
             ["--platform-tag", "manylinx_2_28_x86_64"],
-            "--platform-tag: is 'manylinx_2_28_x86_64', which no installer accepts; expected a tag that",
+            "--platform-tag: is 'manylinx_2_28_x86_64', which installers don't accept; expected a tag that",
         ),
         (["--platform-tag", "linux"], "such as linux_x86_64. Did you mean linux_x86_64?"),
-        (["--platform-tag", "foo", "-q"], "--platform-tag: is 'foo', which no installer accepts"),
+        (["--platform-tag", "foo", "-q"], "--platform-tag: is 'foo', which installers don't accept"),
         (["--rocm", "x", "--version", "y", "--platform-tag", "z"], "options: 3 problems"),
     ],
 )

@@ -237,7 +237,7 @@ def test_what_is_passed_over_is_named_by_the_folder_that_has_it(run: Run, tmp_pa
 
 
 NO_NAME = (
-    "is not the file name of a wheel or sdist; expected "
+    "isn't the file name of a wheel or sdist; expected "
     "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. "
     "Rename or remove the file."
 )

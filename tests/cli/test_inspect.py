@@ -233,7 +233,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> No
     os.mkfifo(pipe)
     status, _, errors = run(pipe)
     assert status == 2
-    assert f"{pipe}: isn't a regular file; expected a binary, a folder or a wheel" in errors
+    assert f"{pipe}: isn't a regular file; expected a binary, a folder, or a wheel" in errors
 
 
 def test_wheels_of_a_folder_are_looked_into(run: Run, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_name_that_is_not_a_distribution_name_is_reported(tmp_path: Path, name
     expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     assert (
         fail(tmp_path / name)
-        == f"{tmp_path / name}: is not the file name of a wheel or sdist; {expected}. Rename or remove the file."
+        == f"{tmp_path / name}: isn't the file name of a wheel or sdist; {expected}. Rename or remove the file."
     )
 
 
@@ -369,5 +369,5 @@ def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_path_is_not_the_name_of_a_distribution() -> None:
-    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: is not the file name of a wheel or sdist"):
+    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: isn't the file name of a wheel or sdist"):
         parse_file_name("m-7/x-7.tar.gz")
