@@ -147,6 +147,7 @@ VERBS = {
     "Refuse",
     "Remove",
     "Repair",
+    "Repeat",
     "Report",
     "Require",
     "Reuse",

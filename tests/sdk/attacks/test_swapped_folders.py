@@ -205,7 +205,7 @@ def test_a_tree_that_a_stranger_puts_in_place_of_one_that_is_gone_is_refused(
     give_away(place / theirs)
     done = get_root(site)
     assert done.returncode == 1
-    assert "incomplete, and the archive it is made from is gone" in done.stderr
+    assert "the tree is incomplete, and its archive is gone" in done.stderr
 
 
 def attacks(environment: Installed, place: Path, victim: Path, scenario: str) -> Iterator[tuple[int, str, Any]]:
