@@ -239,7 +239,7 @@ class ReusableWheels:
         identity = _identity() + (xz_identity() if has_xz else b"")
         try:
             described = msgspec.msgpack.encode(("standing", identity, self._settings, str(path.absolute()), wheel))
-        except UnicodeEncodeError:  # a name that is not valid text
+        except UnicodeEncodeError:  # a name can contain surrogates
             return None
         return hashlib.sha256(described).digest()
 

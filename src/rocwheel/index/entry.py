@@ -125,7 +125,7 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     targets: tuple[str, ...] = ()
     """GPU target IDs, such as ``gfx90a:xnack+``."""
     requires: dict[str, tuple[tuple[str, str], ...]] = {}
-    """Maps each extra to the normalized names and extras that it requires.
+    """The normalized names and extras that each extra requires.
 
     ``""`` stands for no extra. Requirements that can't be met are left out.
     """

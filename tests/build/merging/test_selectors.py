@@ -107,7 +107,8 @@ def test_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> No
     with pytest.raises(InputError) as caught:
         read_selectors([tmp_path])
     assert str(caught.value) == (
-        f"{tmp_path}: has no selector as an sdist; expected rocm-VERSION.tar.gz. Specify the dist folder of a build. "
+        f"{tmp_path}: contains no sdist of a selector; expected rocm-VERSION.tar.gz. Specify the dist folder of a "
+        "build. "
         "Build it with --selector sdist: a wheel can't choose packages for a machine."
     )
 

@@ -103,7 +103,7 @@ def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
 _MERGED = {"FAMILIES", "DEFAULT_FAMILY", "PACKAGES", "LIBRARIES", "OVERLAID", "COMMON_GPUS", "UNLOADABLE", "EXTRAS"}
 _MERGED |= {"SELECTED", "PLATFORMS", "MACHINES", "BY_PLATFORM"}
 """The literals that may differ between selectors. All other literals must be equal."""
-_AGAIN = "Build all of them again from one release."
+_AGAIN = "Build all of them again from the same release."
 
 
 def check_together(selectors: Sequence[Selector], default_family: str) -> None:

@@ -239,7 +239,7 @@ def _planned_selector(path: Path, sdist: _Sdist) -> Selector:
     places = [name for name in files if name.rpartition("/")[2] == BUILD_INFO]
     info = read_build_info(files[places[0]], f"{path}!{places[0]}") if len(places) == 1 else {}
     if "FAMILIES" not in info:
-        raise InputError(path, f"plans {name}, which is not a selector", expected="the plan of a build of ROCm")
+        raise InputError(path, f"plans {name}, which is not a selector", expected="the plan of a ROCm build")
     return Selector(path, name, version, files, places[0], info)
 
 
@@ -299,5 +299,5 @@ def _read_folder(folder: Path) -> list[Selector]:
     found = [selector for candidate in candidates if (selector := _selector(candidate))]
     if not found:
         remedy = f"Specify the dist folder of a build. {_AS_SDIST}" if any(dist.glob("*.whl")) else ""
-        raise InputError(dist, "has no selector as an sdist", expected="rocm-VERSION.tar.gz", remedy=remedy)
+        raise InputError(dist, "contains no sdist of a selector", expected="rocm-VERSION.tar.gz", remedy=remedy)
     return found
