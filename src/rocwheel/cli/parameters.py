@@ -149,6 +149,8 @@ class _Option(click.Option):
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra = super().get_help_extra(ctx)
+        if isinstance(self.show_default, str):  # which Click writes in parentheses
+            extra["default"] = self.show_default
         if isinstance(self.type, Value) and self.type.range:
             extra["range"] = self.type.range
         return extra
