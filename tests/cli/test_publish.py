@@ -256,5 +256,5 @@ def test_a_store_of_an_unknown_scheme_is_refused(run: Run, tmp_path: Path) -> No
     done = run("publish", tmp_path, "gs://bucket/rocm")
     assert (done.status, done.stderr) == (
         2,
-        "error: gs://bucket/rocm: has the scheme 'gs'; expected s3://BUCKET/PREFIX, file:///PATH or a folder\n",
+        "error: gs://bucket/rocm: has the scheme 'gs'; expected s3://BUCKET/PREFIX, file:///PATH, or a folder\n",
     )

@@ -167,7 +167,7 @@ def test_archive_is_pruned_and_compressed_at_once(tmp_path: Path) -> None:
 def test_bytes_after_the_table_are_left_out_with_a_warning(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.kpack").write_bytes(data + b"more")
     report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)
-    rest = "left out 4 bytes after the table of contents, which some readers refuse"
+    rest = "left out 4 bytes after the table of contents, which some readers reject"
     assert report.warnings == (f"{tmp_path}/x.kpack: {rest}",)
     assert (tmp_path / "y.kpack").read_bytes() == make_kpack(KERNELS)
 

@@ -106,7 +106,7 @@ def kpack_lines(kpack: KpackFacts) -> Iterator[str]:
 
 
 def bundle_line(bundle: BundleFacts) -> str:
-    """Return number, place, format and sizes of a bundle."""
+    """Return the number, location, format, and sizes of a bundle."""
     kind = f"compressed, version {bundle.version}, {bundle.method}" if bundle.version else "plain"
     return f"bundle {bundle.number} at {bundle.offset:#x}: {kind}, {bundle.size} bytes, {bundle.raw_size} decompressed"
 

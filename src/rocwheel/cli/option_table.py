@@ -44,7 +44,7 @@ MEANINGS = {
     "--output": Meaning("exactly the file or folder that is written", ("FILE", "DIR", "PATH", "OUTPUT", "PREFIX")),
     "--pin": Meaning("how closely the version of ROCm is required", (_CHOICES,)),
     "--platform": Meaning("the operating system of the packages", (_CHOICES,)),
-    "--platform-tag": Meaning("a platform tag of wheels", ("TAG",), single_in=("index mirror",)),
+    "--platform-tag": Meaning("a wheel platform tag", ("TAG",), single_in=("index mirror",)),
     "--python-version": Meaning("the Python that the result is for", ("X.Y",), single_in=("index mirror",)),
     "--quiet": Meaning("print only errors"),
     "--repair": Meaning("repair run paths"),

@@ -25,7 +25,7 @@ _LEAST_ROOM = 12
 _LEAST = 0.1
 """Seconds that a step lasts at least if it is shown."""
 _LINES_EVERY = 0.1
-"""A log shows another step after this share of the time so far, so that a thousand short steps leave few lines."""
+"""A log shows another step after this share of the elapsed time, so that a thousand short steps print few lines."""
 
 
 def make_progress(*, quiet: bool) -> Progress:

@@ -27,7 +27,7 @@ from rocwheel.index.uploads import Layout
 from rocwheel.stores.open import open_store
 from rocwheel.stores.urls import is_url, refuse_web_url
 
-_STORES = "s3://BUCKET/PREFIX, file:///PATH or a folder"
+_STORES = "s3://BUCKET/PREFIX, file:///PATH, or a folder"
 
 
 def _read_store(

@@ -214,8 +214,8 @@ _REMEDIES = {"attest": "Download the whole folder of the build first, with its m
 def fetch_folders(words: Sequence[str]) -> list[str]:
     """Return the words of a command line with a path in place of each URL of a folder.
 
-    What the command needs of it is fetched into a folder of the cache, verified like `rocwheel artifacts fetch` does,
-    and taken from there by the next command if it is still the same. Raises as `check_urls` does.
+    The parts that the command needs are fetched into a cache folder and verified, as with `rocwheel artifacts fetch`.
+    The next command reuses them if they haven't changed. Raises as `check_urls` does.
     """
     is_quiet = bool({"--quiet", "-q"} & {*words})
 

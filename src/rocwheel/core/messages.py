@@ -40,7 +40,7 @@ def quoted(value: str | bytes) -> str:
 
 
 def shortened(message: str) -> str:
-    """Return a library's message about such a value, which it may quote in full; if it is long, its beginning."""
+    """Return a library's message about such a value, or only its beginning if the message is long."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
     return f"{message[:_LONGEST_MESSAGE]}... ({len(message)} characters)"

@@ -168,7 +168,7 @@ class KpackRewrite:
 
     def _report(self, size_after: int, changed: int, unnamed: str = "") -> RewriteReport:
         whole = self._whole
-        rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers refuse"
+        rest = f"left out {count(whole.trailing, 'byte')} after the table of contents, which some readers reject"
         level, storage = LEVELS[-1], self._order.storage
         is_lower = storage.compress and storage.archive_level is not None and storage.archive_level > level
         lower = f"compressed at level {level}, the highest for kpack archives, instead of {storage.archive_level}"

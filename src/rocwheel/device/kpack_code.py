@@ -144,7 +144,7 @@ class LookupResult(NamedTuple):
 
 
 class UnitLookup(NamedTuple):
-    """A wrapper, and those archives named by its marker that exist."""
+    """A wrapper and the existing archives that its marker names."""
 
     wrapper: SplitUnit
     archives: tuple[SearchedArchive, ...]

@@ -196,7 +196,7 @@ def _why_stopped(lookup: UnitLookup, gpu: TargetId, beside: Sequence[TargetId]) 
     if others:
         return f"next to {', '.join(others)}: runtimes use the code for one GPU in a machine for all its GPUs"
     found = lookup.find(gpu, stops=True)
-    return f"{_lack(lookup, found)}, and runtimes don't search further archives" if found.lacking else ""
+    return f"{_lack(lookup, found)}, and runtimes don't search any other archives" if found.lacking else ""
 
 
 def _lack(lookup: UnitLookup, found: LookupResult) -> str:

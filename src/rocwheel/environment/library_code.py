@@ -212,7 +212,7 @@ class CodeTree:
             yield CodeGap(file, tuple(targets), found, Reach.FAILS if is_sure else Reach.UNCLEAR, is_archive=True)
 
     def _elsewhere(self, file: FileCode) -> str:
-        """Return the places of archives with the names that the library expects, as the end of a message."""
+        """Return the end of a message: the locations of the archives with the names that the library expects."""
         names = {path.replace("\\", "/").rpartition("/")[2] for unit in file.units for path in unit.marker.search_paths}
         places = [other.place for other in self._archives]
         alike = [p for p in places if any(target_at(name, posixpath.basename(p)) is not None for name in names)]

@@ -206,7 +206,7 @@ class Against(msgspec.Struct, frozen=True):
     """The totals of the older state."""
     packages: tuple[PackageGrowth, ...] = ()
     files: tuple[FileGrowth, ...] = ()
-    """The files, the largest differences first."""
+    """The files, largest differences first."""
     targets: tuple[TargetGrowth, ...] = ()
     problem: str = ""
     """The reason if the older state can't be read; everything else is empty then."""

@@ -110,7 +110,7 @@ def checked_name(url: str, name: str) -> str:
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
         raise InputError(
-            url, f"can't contain a file named {quoted(name)}", expected="a path without '..' and empty parts"
+            url, f"can't contain a file named {quoted(name)}", expected="a path without '..' or empty parts"
         )
     return name
 

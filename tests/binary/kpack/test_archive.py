@@ -305,7 +305,7 @@ def test_all_faults_of_an_archive_are_reported_together() -> None:
 def test_what_some_readers_refuse_or_never_find_is_a_problem() -> None:
     entries = {"gfx908": ENTRY, "gfx906": {**ENTRY, "original_size": 0}}
     assert read(by_hand(toc(toc={KEY: entries}), tail=b"\n\n")).problems == (
-        "x.kpack: offset 0x18: 2 bytes after the table of contents, which some readers refuse",
+        "x.kpack: offset 0x18: 2 bytes after the table of contents, which some readers reject",
         "x.kpack: offset 0x18: lib/libx.so#0 for gfx908 is never found, because gfx_arches doesn't list the target",
         "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 is empty, which some readers refuse",
     )

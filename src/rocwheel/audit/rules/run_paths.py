@@ -58,7 +58,7 @@ def _broken_by_spelling(rule: EntryRule) -> Callable[[Subject], Iterator[Evidenc
 def _on_folders(file: InstalledFile, rule: EntryRule, bad: list[str], severity: Severity | None) -> Evidence:
     """Return the violation of a rule. It is an error if every user of the machine can write to the folder."""
     if open_to_all := list(filter(is_writable_by_all, bad)):
-        found = f"{rule.describe(bad)}; every user of the machine can put a library into {_shown(open_to_all)}"
+        found = f"{rule.describe(bad)}; any user on the machine can put a library into {_shown(open_to_all)}"
         return Evidence(file.source, found, _WRITABLE, (*bad,), Severity.ERROR)
     return Evidence(file.source, rule.describe(bad), facts=(*bad,), severity=severity)
 

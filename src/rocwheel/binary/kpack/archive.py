@@ -391,7 +391,7 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
     toc_offset: int
     problems: tuple[str, ...] = ()
     trailing: int = 0
-    """The number of bytes after the table of contents; some readers refuse such an archive."""
+    """The number of bytes after the table of contents; some readers reject such an archive."""
 
     def find(self, binary: str, index: int, target: str) -> KpackEntry | None:
         """Return the code object with exactly this key and target, as a runtime would look it up.
@@ -488,7 +488,7 @@ def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[Kp
 def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], place: CodePlace) -> Iterator[str]:
     """Yield problems that this reader accepts, but that make other readers refuse the archive or miss an entry."""
     if rest := size - place.offset - toc.size:
-        yield f"{place}: {count(rest, 'byte')} after the table of contents, which some readers refuse"
+        yield f"{place}: {count(rest, 'byte')} after the table of contents, which some readers reject"
     if size > ARCHIVE_LIMIT:
         yield f"{place.name}: {size} bytes, but some readers accept at most {ARCHIVE_LIMIT}"
     if len(entries) > CONTAINER_LIMIT:

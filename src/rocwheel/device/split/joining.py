@@ -180,7 +180,7 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
     def _text(self, fault: UnitFault) -> str:
         units = f"{count(len(fault.lacking), 'unit')} ({first_of([str(_index(key)) for key in fault.lacking])})"
         outcome = (
-            f"if it lists a GPU, runtimes up to {last_stopping_release()} don't search further archives and "
+            f"if it lists a GPU, runtimes up to {last_stopping_release()} don't search any other archives and "
             "reject every GPU"
         )
         text = (
