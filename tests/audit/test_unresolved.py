@@ -135,7 +135,7 @@ def test_what_a_given_package_lacks_is_the_fault_of_the_file_that_needs_it() -> 
     audited = tree((package(requires=("nvidia-cublas-cu12",)), [user]), (cublas, []))
     (finding,) = find(audited, select=(RULE,))
     assert finding.path == "demo/a.so"
-    assert finding.found.startswith("needs libcublas.so.12, but no package")
+    assert finding.found.startswith("needs libcublas.so.12, but neither the packages")
 
 
 def test_files_for_which_the_rule_is_left_out_are_not_counted() -> None:

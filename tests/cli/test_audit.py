@@ -198,7 +198,7 @@ def test_a_folder_given_by_with_that_has_no_package_is_refused(
     (tmp_path / "beside/dist").mkdir(parents=True)
     (tmp_path / "beside/README.md").write_text("See dist.\n")
     finished = run(*command, bad_wheel, "--with", tmp_path / "beside")
-    found = "contains neither packages nor libraries; expected wheels, an environment or artifacts"
+    found = "contains neither packages nor libraries; expected wheels, an environment, or artifacts"
     assert finished == (2, "", f"error: {tmp_path / 'beside'}: {found}\n")
 
 
@@ -244,12 +244,12 @@ def test_a_wrong_pattern_of_rules_is_reported_before_anything_is_read(run: Run) 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Path.exists, "does not exist; expected a wheel or a folder"),
+        (Path.exists, "doesn't exist; expected a wheel or a folder"),
         (os.mkfifo, "is neither a file nor a folder; expected a wheel or a folder"),
         (Path.mkdir, "is an empty folder; expected wheels, an environment, artifacts, or files"),
         (
             lambda path: path.write_text("x"),
-            "is not a wheel; expected a wheel or a folder. Use rocwheel inspect for other files.",
+            "isn't a wheel; expected a wheel or a folder. For other files, use rocwheel inspect.",
         ),
     ],
     ids=["absent", "a pipe", "empty", "another file"],

@@ -38,7 +38,7 @@ def test_coherent_names_each_gap(run_targets: Run, tmp_path: Path) -> None:
         (
             "blas: gfx906\n"
             "torch: gfx906, gfx1100\n"
-            "blas lacks gfx1100, which torch has; it carries gfx906\n"
+            "blas lacks gfx1100, which torch has; blas has gfx906\n"
             "not coherent; served by all: gfx906\n"
         ),
         "",
@@ -102,7 +102,7 @@ def test_coherent_follows_the_extras_of_the_sdist_that_chooses_packages(run_targ
     sdist = _selector(tmp_path, info)
     torch = _wheel(tmp_path, "torch", "gfx906", "gfx942", requires="rocm[libraries]==1.0")
     libraries = _wheel(tmp_path, "libs", "gfx906")
-    gap = "libs lacks gfx942, which torch has; it carries gfx906\n"
+    gap = "libs lacks gfx942, which torch has; libs has gfx906\n"
     assert run_targets("coherent", tmp_path, "--quiet") == (1, gap, "")
     assert run_targets("coherent", torch, libraries, sdist, "--quiet") == (1, gap, "")
     absent = json.loads(run_targets("coherent", tmp_path, "--json").stdout)["absent"]
@@ -121,7 +121,7 @@ def test_coherent_counts_the_families_that_the_sdist_chooses_from_as_one_package
     assert run_targets("coherent", tmp_path, "--quiet") == (0, "", "")
     torch.unlink()
     _wheel(tmp_path, "torch", "gfx906", "gfx942", requires="rocm[libraries]")
-    gap = "rocm lacks gfx942, which torch has; it carries gfx906, gfx1030\n"
+    gap = "rocm lacks gfx942, which torch has; rocm has gfx906, gfx1030\n"
     assert run_targets("coherent", tmp_path, "--quiet") == (1, gap, "")
 
 
@@ -197,7 +197,7 @@ def test_code_that_the_catalog_does_not_know_is_compared_by_name(run_targets: Ru
     _wheel(tmp_path, "blas", "gfx1100", "gfx1999")
     _wheel(tmp_path, "torch", "gfx1100", "gfx1999", "amdgcnspirv", requires="blas")
     finished = run_targets("coherent", tmp_path, "--quiet")
-    assert finished == (1, "blas lacks amdgcnspirv, which torch has; it carries gfx1100, gfx1999\n", "")
+    assert finished == (1, "blas lacks amdgcnspirv, which torch has; blas has gfx1100, gfx1999\n", "")
 
 
 @pytest.mark.slow
@@ -375,7 +375,7 @@ def test_gap_between_packages_is_named_as_for_wheels(run_targets: Run, tmp_path:
             "libhipblas2: no device code\n"
             "libmiopen1: gfx906, gfx1100\n"
             "librocblas4: gfx906\n"
-            "librocblas4 lacks gfx1100, which libmiopen1 has; it carries gfx906\n"
+            "librocblas4 lacks gfx1100, which libmiopen1 has; librocblas4 has gfx906\n"
             "not coherent; served by all: gfx906\n"
         ),
         "",
@@ -437,7 +437,7 @@ def test_package_that_provides_the_needed_one_is_compared(run_targets: Run, tmp_
     _deb(tmp_path, "librocblas-all", "gfx906", Provides="librocblas4 (= 5.5)")
     _deb(tmp_path, "libmiopen1", "gfx1100", Depends="librocblas4 (>= 5)")
     found = run_targets("coherent", tmp_path).stdout
-    assert "librocblas-all lacks gfx1100, which libmiopen1 has; it carries gfx906\n" in found
+    assert "librocblas-all lacks gfx1100, which libmiopen1 has; librocblas-all has gfx906\n" in found
 
 
 @pytest.mark.slow
@@ -445,7 +445,7 @@ def test_package_without_code_counts_by_what_it_declares(run_targets: Run, tmp_p
     _deb(tmp_path, "librocblas-dev", X_ROCm_GPU_Architecture="gfx906 gfx1030")
     _deb(tmp_path, "libmiopen1", "gfx906", "gfx1100", Depends="librocblas-dev")
     found = run_targets("coherent", tmp_path).stdout
-    assert "librocblas-dev lacks gfx1100, which libmiopen1 has; it carries gfx906, gfx1030\n" in found
+    assert "librocblas-dev lacks gfx1100, which libmiopen1 has; librocblas-dev has gfx906, gfx1030\n" in found
 
 
 @pytest.mark.slow
@@ -465,8 +465,9 @@ def test_declaration_of_other_targets_than_the_codes_is_a_finding_beside_those_o
         (
             "librocblas4: gfx906, gfx90a\n"
             "librocrand1: gfx906\n"
-            "librocblas4 declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but carries gfx906, gfx90a: gfx90a "
-            "is in usr/lib/librocblas4.hipfb but not declared; no file carries gfx1100\n"
+            "librocblas4 declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its files have gfx906, gfx90a: "
+            "gfx90a "
+            "is in usr/lib/librocblas4.hipfb but not declared; no file has code for gfx1100\n"
             "not coherent; served by all: gfx906\n"
         ),
         "",
@@ -579,7 +580,7 @@ def test_code_that_a_static_library_carries_undeclared_is_counted(run_targets: R
     write_deb(tmp_path, "libck-dev", {"usr/lib/libdevice_operations.a": library}, fields=declared)
     assert run_targets("coherent", tmp_path).stdout == (
         "libck-dev: gfx906, gfx90a\n"
-        "libck-dev declares gfx906 in X-ROCm-GPU-Architecture, but carries gfx906, gfx90a: gfx90a is in 2 of 3 "
+        "libck-dev declares gfx906 in X-ROCm-GPU-Architecture, but its files have gfx906, gfx90a: gfx90a is in 2 of 3 "
         "bundles of usr/lib/libdevice_operations.a but not declared\n"
         "not coherent; served by all: gfx906, gfx90a\n"
     )
@@ -614,7 +615,7 @@ def test_a_library_that_compiles_what_its_database_lacks_is_noted(run_targets: R
         (
             "librocfft0: gfx906, gfx90a\n"
             "librocfft0: usr/lib/librocfft.so.0 opens usr/lib/rocfft, which has no kernels for gfx906, only "
-            "for gfx90a; it compiles kernels at first use\n"
+            "for gfx90a; the library compiles kernels at first use\n"
             "coherent; served by all: gfx906, gfx90a\n"
         ),
         "",

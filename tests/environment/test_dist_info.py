@@ -151,9 +151,9 @@ def test_commands_whose_function_is_there_or_not_to_be_known_have_no_problem(ref
 @pytest.mark.parametrize(
     ("reference", "found"),
     [
-        ("demo._cli:absent", "the command 'roc-obj' calls absent in demo/_cli.py, which does not define it"),
-        ("demo:main", "the command 'roc-obj' calls main in demo/__init__.py, which does not define it"),
-        ("demo.absent:main", "the command 'roc-obj' calls a function in demo.absent, which is not in the package"),
+        ("demo._cli:absent", "the command 'roc-obj' calls absent in demo/_cli.py, which doesn't define it"),
+        ("demo:main", "the command 'roc-obj' calls main in demo/__init__.py, which doesn't define it"),
+        ("demo.absent:main", "the command 'roc-obj' calls a function in demo.absent, which isn't in the package"),
         ("demo._cli", "the command 'roc-obj' has no function: expected module:function, found 'demo._cli'"),
         ("rm -rf", "the command 'roc-obj' has no function: expected module:function, found 'rm -rf'"),
     ],
@@ -172,7 +172,7 @@ def test_modules_whose_names_only_show_when_they_run_are_not_judged(module: byte
 
 def test_a_module_of_more_than_256_kib_is_not_judged() -> None:
     (found,) = problems("demo._cli:main", b"x" * (256 << 10))
-    assert found == "the command 'roc-obj' calls main in demo/_cli.py, which does not define it"
+    assert found == "the command 'roc-obj' calls main in demo/_cli.py, which doesn't define it"
     assert problems("demo._cli:main", b"x" * (256 << 10) + b"\n") == []
 
 
@@ -224,7 +224,7 @@ def test_wheels_and_environments_have_the_same_problems(tmp_path: Path) -> None:
     for path in (wheel, tmp_path / "site"):
         (owner, *_) = read_tree([path]).distributions
         assert [problem.found for problem in owner.script_problems] == [
-            "the command 'roc-obj' calls roc_obj in demo/_cli.py, which does not define it"
+            "the command 'roc-obj' calls roc_obj in demo/_cli.py, which doesn't define it"
         ]
 
 

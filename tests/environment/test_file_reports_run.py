@@ -88,10 +88,10 @@ def test_metadata_without_a_target_is_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kernels", "fault"),
     [
-        (5, "has a metadata note whose amdhsa.kernels is not a list of maps"),
-        ([1], "has a metadata note whose amdhsa.kernels is not a list of maps"),
-        ([{".name": "k", ".args": 3}], "has a kernel 'k' whose .args is not a list of maps"),
-        ([{".name": "k", ".args": [None]}], "has a kernel 'k' whose .args is not a list of maps"),
+        (5, "has a metadata note whose amdhsa.kernels isn't a list of maps"),
+        ([1], "has a metadata note whose amdhsa.kernels isn't a list of maps"),
+        ([{".name": "k", ".args": 3}], "has a kernel 'k' whose .args isn't a list of maps"),
+        ([{".name": "k", ".args": [None]}], "has a kernel 'k' whose .args isn't a list of maps"),
     ],
     ids=["number", "list of numbers", "arguments are a number", "an argument is none"],
 )
@@ -102,4 +102,4 @@ def test_metadata_of_another_shape_is_a_fault(tmp_path: Path, kernels: object, f
 
 def test_metadata_that_is_nested_without_end_is_a_fault(tmp_path: Path) -> None:
     [fault] = assembled(tmp_path, b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0").faults
-    assert fault.found.startswith("has a metadata note that is not MessagePack (maximum recursion depth exceeded")
+    assert fault.found.startswith("has a metadata note that isn't MessagePack (maximum recursion depth exceeded")

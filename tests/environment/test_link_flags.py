@@ -263,7 +263,7 @@ def test_another_tool_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError) as error:
         spell_run_path(ENTRIES, "scons")
     assert str(error.value) == (
-        "--tool scons: 'scons' is not a supported build tool; expected one of plain, ld, shell, make, cmake, "
+        "--tool scons: 'scons' isn't a supported build tool; expected one of plain, ld, shell, make, cmake, "
         "meson, bazelrc, build, starlark, python, dockerfile"
     )
 

@@ -54,7 +54,7 @@ def test_targets_are_those_of_binaries_and_archives(tmp_path: Path) -> None:
 def test_the_declaration_is_found_whatever_the_package_is_called(tmp_path: Path) -> None:
     declared = {"METADATA-1.0.dist-info/rocm_targets.json": encode_declaration([TargetId("gfx942")])}
     path = make_wheel(tmp_path, "METADATA", FILES | declared, tag="py3-none-any")
-    with pytest.raises(InputError, match="declares gfx942, but its binaries carry gfx906"):
+    with pytest.raises(InputError, match="declares gfx942, but its binaries have code for gfx906"):
         read_wheel_facts(path)
 
 
@@ -217,7 +217,7 @@ def test_a_package_with_code_for_another_machine_is_refused(tmp_path: Path) -> N
         read_deb_facts(path)
     assert (
         str(error.value)
-        == f"{path}: is a package for amd64, but contains code for arm64: usr/lib/liba.so. Download it again."
+        == f"{path}: is a package for amd64, but contains code for arm64: usr/lib/liba.so. Download the package again."
     )
 
 

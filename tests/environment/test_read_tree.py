@@ -116,7 +116,8 @@ def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as error:
         read_tree([path])
     assert str(error.value) == (
-        f"{path}: is not named like a wheel; expected NAME-VERSION-PYTHON-ABI-PLATFORM.whl. Rename it back."
+        f"{path}: isn't named like a wheel; expected NAME-VERSION-PYTHON-ABI-PLATFORM.whl. Restore the wheel's "
+        "original name."
     )
 
 
@@ -126,8 +127,8 @@ def test_a_folder_of_archives_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         read_tree([tmp_path])
     assert str(error.value) == (
-        f"{tmp_path}: contains only archives, such as 'one-1.0.tar.gz'; expected wheels, an environment or "
-        "artifacts. Name the folder of the wheels, or unpack the archives."
+        f"{tmp_path}: contains only archives, such as 'one-1.0.tar.gz'; expected wheels, an environment, or "
+        "artifacts. Pass the folder of the wheels, or unpack the archives."
     )
 
 
@@ -314,14 +315,14 @@ WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             {"METADATA": b"\x00\xffgarbage\n"},
             ["METADATA has no Metadata-Version", "METADATA has no Name", "METADATA has no Version"],
         ),
-        ({"METADATA": METADATA.replace(b"demo", b"-demo-")}, ["METADATA: '-demo-' is not a valid name"]),
-        ({"METADATA": METADATA.replace(b"1.0", b"one")}, ["METADATA: 'one' is not a valid version (PEP 440)"]),
+        ({"METADATA": METADATA.replace(b"demo", b"-demo-")}, ["METADATA: '-demo-' isn't a valid name"]),
+        ({"METADATA": METADATA.replace(b"1.0", b"one")}, ["METADATA: 'one' isn't a valid version (PEP 440)"]),
         (
             {"METADATA": METADATA.replace(b"1.0", b"1.1")},
             ["METADATA has demo 1.1, but the file name is demo-1.0-py3-none-any.whl"],
         ),
         ({"WHEEL": b"garbage"}, ["WHEEL has no Root-Is-Purelib", "WHEEL has no Tag", "WHEEL has no Wheel-Version"]),
-        ({"RECORD": b""}, ["RECORD lists nothing"]),
+        ({"RECORD": b""}, ["RECORD is empty"]),
     ],
     ids=["whole", "garbage", "name", "version", "another version", "WHEEL", "RECORD"],
 )

@@ -166,7 +166,7 @@ def test_a_place_that_may_be_a_folder_is_not_taken_for_the_files_name(text: str,
     with pytest.raises(InputError) as error:
         normalized_place(text, "a.so")
     assert str(error.value) == (
-        f"--at {told}: ambiguous: it may name a folder or the file; expected {folder} for a folder, or a path "
+        f"--at {told}: ambiguous: it may be a folder or the file; expected {folder} for a folder, or a path "
         "that ends with a.so or the name of a shared library"
     )
 

@@ -97,7 +97,7 @@ def test_a_good_list_under_the_other_tag_moves_to_the_wanted_one() -> None:
 @pytest.mark.parametrize(
     "bad",
     ["/opt/rocm/lib", "/build/stage/lib", "$ORIGIN/../nowhere", "lib", "$ORIGIN:$ORIGIN", "", "$LIB"],
-    ids=["absolute", "build folder", "does not exist", "relative", "twice", "empty entry", "other token"],
+    ids=["absolute", "build folder", "doesn't exist", "relative", "twice", "empty entry", "other token"],
 )
 def test_entries_that_lead_elsewhere_go(bad: str) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{bad}:$ORIGIN")

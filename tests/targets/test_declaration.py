@@ -25,7 +25,7 @@ def test_a_check_of_coherence_is_recorded() -> None:
     document = decode_declaration(encode_declaration([], check_coherence(carriers).recorded), source="x")
     assert document.coherence is not None
     assert document.coherence.packages == ("blas", "fft")
-    assert document.coherence.gaps == ("blas lacks gfx1030, which fft has; it carries gfx906",)
+    assert document.coherence.gaps == ("blas lacks gfx1030, which fft has; blas has gfx906",)
 
 
 def test_a_declaration_reads_back() -> None:

@@ -171,7 +171,9 @@ def read_wheel_package(path: Path) -> Package:
     """Return the package in a wheel. Raise `InputError` for an invalid wheel or unreadable metadata."""
     if not is_wheel_file_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
-        raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
+        raise InputError(
+            path, "isn't named like a wheel", expected=expected, remedy="Restore the wheel's original name."
+        )
     members = read_directory(path)
     dist_info = find_dist_info(path, (member.name for member in members))
     by_name = {member.name: member for member in members}

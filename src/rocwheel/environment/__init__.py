@@ -1,1 +1,1 @@
-"""Installed packages and wheels, and what a loader finds in them."""
+"""Models installed packages and wheels, and the files that a loader finds in them."""

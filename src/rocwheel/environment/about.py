@@ -1,4 +1,4 @@
-"""The facts that a bug report needs: this installation of rocwheel, its machine, and the installed ROCm."""
+"""Collects information for bug reports: this installation of rocwheel, its machine, and the installed ROCm."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _VARIABLES = ("CUDA_", "GPU_", "HIP_", "HSA_", "ROCM_", "ROCR_", "SOURCE_DATE_EP
 
 
 class Prefix(msgspec.Struct, frozen=True):
-    """A place where a ROCm installation is expected."""
+    """A possible location of a ROCm installation."""
 
     named_by: str
-    """The variable or the convention that names the place."""
+    """The variable or the convention that defines the location."""
     path: str
     exists: bool
     version: str
-    """The text of ``.info/version``; empty if the file doesn't exist."""
+    """The text of ``.info/version``. Empty if the file doesn't exist."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about this installation of rocwheel and its machine: the document ``rocwheel.about/1``."""
+    """Information about this installation of rocwheel and its machine: the document ``rocwheel.about/1``."""
 
     rocwheel: str
     folder: str
-    """The folder of rocwheel's modules."""
+    """The folder with rocwheel's modules."""
     python: str
     executable: str
     system: str
@@ -56,16 +56,16 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     """Versions of the packages that rocwheel requires."""
     prefixes: tuple[Prefix, ...]
     rocm_packages: dict[str, str]
-    """Versions of the installed ``rocm`` packages, by name."""
+    """Versions of the installed ``rocm`` packages, keyed by name."""
     environment: dict[str, str]
-    """The variables that are set and that select a ROCm, a GPU, or the date of an archive."""
+    """The environment variables that select a ROCm, a GPU, or the date of an archive, if they are set."""
     gpus: tuple[str, ...]
     problems: tuple[str, ...]
-    """Facts about the machine's GPUs that rocwheel can't interpret."""
+    """Problems that prevent rocwheel from identifying the machine's GPUs."""
 
 
 def read_about(environ: Mapping[str, str], *, root: Path = Path("/")) -> About:
-    """Return facts about this process and about the machine whose file system is at ``root``."""
+    """Return information about this process and about the machine whose file system is at ``root``."""
     detection = survey_machine(System(root))
     return About(
         rocwheel=__version__,
@@ -90,7 +90,7 @@ def read_about(environ: Mapping[str, str], *, root: Path = Path("/")) -> About:
 
 
 def _platform_text() -> str:
-    """Return the name of the distribution, the kernel and the processor."""
+    """Return the names of the distribution, the kernel, and the processor."""
     try:
         distribution = platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -106,7 +106,7 @@ def _version(name: str) -> str:
 
 
 def _prefixes(environ: Mapping[str, str], root: Path) -> Iterator[Prefix]:
-    """Yield the places where ROCm is expected: those that variables name, and ``/opt/rocm``."""
+    """Yield the possible locations of ROCm: the folders in environment variables, and ``/opt/rocm``."""
     for name in _PREFIX_VARIABLES:
         if environ.get(name):
             yield _prefix(name, Path(environ[name]))

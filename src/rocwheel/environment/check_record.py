@@ -21,7 +21,7 @@ _WEAK = ("md5", "sha1")
 
 
 class RecordProblem(msgspec.Struct, frozen=True):
-    """A problem with the entry of a path: its kind, and a sentence about it."""
+    """A problem with a path's entry: its kind, and a sentence about it."""
 
     path: str
     kind: str
@@ -29,12 +29,12 @@ class RecordProblem(msgspec.Struct, frozen=True):
 
     @property
     def facts(self) -> tuple[str, str]:
-        """The facts that distinguish the problem from others in the same RECORD."""
+        """The facts that distinguish the problem from other problems in the same RECORD."""
         return self.kind, self.path
 
 
 def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[RecordProblem]:
-    """Yield the problems in the RECORD of a wheel whose members are ``files``."""
+    """Yield the problems in the RECORD of a wheel with the members ``files``."""
     rows = {entry.path: entry for entry in owner.record}
     members = {file.member: file for file in files}
     gaps = find_record_gaps((entry.path for entry in owner.record), members, owner.dist_info)
@@ -50,11 +50,11 @@ def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -
 
 
 def _absent(path: str) -> RecordProblem:
-    return RecordProblem(path, "absent", f"RECORD lists {path}, which does not exist")
+    return RecordProblem(path, "absent", f"RECORD lists {path}, which doesn't exist")
 
 
 def _wrong_hash(file: InstalledFile, row: RecordEntry) -> RecordProblem:
-    """Return the problem of a wrong hash, or of a correct hash in a form that installers don't read."""
+    """Return the problem of a wrong hash, or of a correct hash in a form that installers can't read."""
     if file.sha256 is None or not (spelling := _other_spelling(row.hash.partition("=")[2], file.sha256)):
         return RecordProblem(row.path, "hash", f"RECORD has a different hash for {row.path}")
     found = f"RECORD has the hash of {row.path} {spelling}; expected URL-safe base64 without padding"
@@ -62,7 +62,7 @@ def _wrong_hash(file: InstalledFile, row: RecordEntry) -> RecordProblem:
 
 
 def _other_spelling(digest: str, sha256: bytes) -> str:
-    """Return how a correct digest deviates from the form in :pep:`376`, or an empty string if the digest is wrong."""
+    """Return how a correct digest differs from the form in :pep:`376`, or an empty string if the digest is wrong."""
     if digest.lower() == sha256.hex():
         return "in hexadecimal"
     padded = base64.urlsafe_b64encode(sha256).decode()
@@ -76,7 +76,7 @@ def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
     if not _has_hash(file, row):
         return _wrong_hash(file, row)
     if (algorithm := row.algorithm) in _WEAK:
-        found = f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
+        found = f"RECORD has a hash of type {algorithm} for {row.path}; the weakest allowed type is sha256"
         return RecordProblem(row.path, "algorithm", found)
     if row.size not in {"", str(file.size)}:
         found = f"RECORD has the size {row.size} for {row.path}, which has {count(file.size, 'byte')}"
@@ -87,7 +87,7 @@ def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
 def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[RecordProblem]:
     """Yield the problems in the RECORD of an installed distribution.
 
-    Bytecode is not compared, because interpreters write it. Files that no RECORD lists are not reported, because their
+    Bytecode isn't compared, because interpreters write it. Files that no RECORD lists aren't reported, because their
     owner is unknown. An entry may name a folder, which pip and uv then remove with all its contents.
     """
     folders = _folders(tree)
@@ -106,7 +106,7 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
 
 
 def _folders(tree: Tree) -> set[str]:
-    """Return the folders that hold files, with their parent folders."""
+    """Return the folders that contain files, and their parent folders."""
     folders: set[str] = set()
     for source in tree.by_source:
         folder = posixpath.dirname(source)

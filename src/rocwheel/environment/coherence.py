@@ -1,8 +1,8 @@
-"""Whether packages that depend on each other carry code for the same GPUs.
+"""Checks whether packages that depend on each other have code for the same GPUs.
 
 The rule comes from Gentoo's rocm.eclass (``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``): at least one target is enabled,
-and each dependency of a package carries every target that the package carries. A dependency without device code, such
-as a compiler or headers, doesn't limit the targets. Packages are coherent if none of them has device code.
+and each dependency of a package has every target that the package has. A dependency without device code, such as a
+compiler or headers, doesn't limit the targets. Packages without any device code are coherent.
 """
 
 from __future__ import annotations
@@ -41,22 +41,25 @@ _FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
 
 
 class PackageTargets(msgspec.Struct, frozen=True):
-    """A package, the targets that its binaries carry, and the names of the packages that it needs."""
+    """A package, the targets of its binaries, and the names of the packages that it needs."""
 
     name: str
     targets: tuple[TargetId, ...] = ()
     requires: tuple[str, ...] = ()
     part_of: str = ""
-    """The package that this one completes, as kernels for one GPU complete host libraries.
+    """The package that this one completes, for example, with the kernels for one GPU.
 
-    The code counts as that package's.
+    The code of this package counts as that package's code.
     """
     lost: tuple[TargetId, ...] = ()
-    """Targets for which one of its libraries finds no code, even if its other libraries have some."""
+    """Targets for which one of its libraries finds no code, even if other libraries have code for them."""
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A target that ``package`` lacks and ``wanted_by`` has: another package, or the list of required targets."""
+    """A target that ``package`` lacks and ``wanted_by`` has.
+
+    ``wanted_by`` is another package or the list of required targets.
+    """
 
     package: str
     target: TargetId
@@ -65,30 +68,30 @@ class Gap(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         carried = ", ".join(map(str, self.carried)) or "no device code"
-        return f"{self.package} lacks {self.target}, which {self.wanted_by} has; it carries {carried}"
+        return f"{self.package} lacks {self.target}, which {self.wanted_by} has; {self.package} has {carried}"
 
 
 class Misdeclared(msgspec.Struct, frozen=True):
-    """A package whose binaries carry other processors than its control file declares in ``field``."""
+    """A package whose binaries have code for other processors than its control file declares in ``field``."""
 
     package: str
     field: str
     declared: tuple[TargetId, ...]
     carried: tuple[TargetId, ...]
     holders: tuple[tuple[TargetId, str], ...]
-    """The targets that are carried but not declared, each with the file that holds it."""
+    """The undeclared targets in the binaries, each with the file that contains the target's code."""
 
     @property
     def absent(self) -> tuple[TargetId, ...]:
-        """The targets that are declared but not carried."""
+        """The declared targets for which the binaries have no code."""
         found = {target.processor for target in self.carried}
         return tuple(target for target in self.declared if target.processor not in found)
 
     def __str__(self) -> str:
         declared, carried, absent = (", ".join(map(str, ids)) for ids in (self.declared, self.carried, self.absent))
         found = [f"{target} is in {holder} but not declared" for target, holder in self.holders]
-        found += [f"no file carries {absent}"] if absent else []
-        lead = f"{self.package} declares {declared} in {self.field}, but carries {carried}"
+        found += [f"no file has code for {absent}"] if absent else []
+        lead = f"{self.package} declares {declared} in {self.field}, but its files have {carried}"
         return shortened(f"{lead}: {'; '.join(found)}")
 
 
@@ -102,9 +105,9 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     has_device_code: bool
     """Whether any of the packages has device code."""
     absent: tuple[str, ...] = ()
-    """Packages that are needed but not given. Their code was not compared."""
+    """Packages that are needed but not given. Their code wasn't compared."""
     unusable: tuple[CodeGap, ...] = ()
-    """Targets for which libraries carry code but can't find it."""
+    """Targets for which libraries have code but can't find it."""
     leaves: tuple[Gap, ...] = ()
     """Targets that are missing only from packages that no other package needs."""
     is_divided: bool = False
@@ -120,12 +123,12 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 
     @property
     def recorded(self) -> RecordedCoherence:
-        """The summary that a built wheel records."""
+        """The summary that a wheel records when it is built."""
         return RecordedCoherence(self.packages, tuple(map(str, self.common)), tuple(map(str, self.gaps)))
 
     @property
     def coherent(self) -> bool:
-        """Whether each package serves its declared targets and its users', and all needed packages share a target."""
+        """Whether each package serves its declared and its users' targets, and all needed packages share a target."""
         fails = any(gap.reach is Reach.FAILS for gap in self.unusable)
         return not self.gaps and not fails and not self.divided and not self.misdeclared
 
@@ -136,9 +139,9 @@ def check_coherence(
     unusable: Sequence[CodeGap] = (),
     misdeclared: Iterable[Misdeclared] = (),
 ) -> CoherenceReport:
-    """Compare each package with its dependencies, and each package with device code with ``required``.
+    """Compare each package with its dependencies, and each package that has device code with ``required``.
 
-    If no package has device code, each of them lacks the required targets. A dependency that is not given is only
+    If no package has device code, every package lacks the required targets. A dependency that isn't given is only
     listed. Targets in ``unusable`` don't count as served. Raises `InputError` for a package that is given twice.
     """
     lost: dict[str, list[TargetId]] = {}
@@ -146,7 +149,7 @@ def check_coherence(
         lost.setdefault(gap.file.package, []).extend(gap.targets if gap.is_lost else ())
     packages = [msgspec.structs.replace(one, lost=tuple(lost.get(one.name, ()))) for one in packages]
     groups = _Groups(packages)
-    carrying = {package.name for package in packages if package.targets}  # includes lost targets
+    carrying = {package.name for package in packages if package.targets}  # lost targets count
     carrying |= {whole.name for whole in groups.wholes if whole.targets}
     wanted = tuple(required)
     gaps: list[Gap] = []
@@ -176,9 +179,9 @@ def check_coherence(
 
 
 def largest_coherent_set(packages: Sequence[PackageTargets]) -> TargetSet:
-    """Return the targets that every package with device code serves: the largest set that all packages can share.
+    """Return the largest set of targets that every package with device code serves.
 
-    All ids of a processor name the same features. Settings that only some packages distinguish are split.
+    The IDs of a processor all have the same features. Settings that only some packages distinguish are split.
     """
     return _common(whole for whole in _Groups(packages).wholes if whole.targets)
 
@@ -191,7 +194,7 @@ def _common(wholes: Iterable[PackageTargets]) -> TargetSet:
 
 
 def _common_settings(processor: TargetId, loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
-    """Return the settings of a processor that every entry of ``loaded`` serves, with as few features as possible."""
+    """Return the settings of a processor that every entry in ``loaded`` serves, with as few features as possible."""
     finest = _served(settings_of(processor, FEATURES), loaded)
     choices = (_served(settings_of(processor, features), loaded) for features in _FEATURE_CHOICES)
     return next(choice for choice in choices if all(covers(choice, target) for target in finest))
@@ -207,13 +210,13 @@ def _gaps(package: PackageTargets, wanted: Iterable[TargetId], wanted_by: str) -
 
 
 class _Groups:
-    """Packages grouped with the packages that complete them. The code of a group counts as one package's."""
+    """Packages grouped with the packages that complete them. The code of a group counts as a single package's code."""
 
     def __init__(self, packages: Sequence[PackageTargets]) -> None:
         self._by_name = {package.name: package for package in packages}
         if len(self._by_name) < len(packages):
             twice = next(c.name for i, c in enumerate(packages) if c.name in {d.name for d in packages[:i]})
-            raise InputError(twice, "is given twice with different contents", expected="each package once")
+            raise InputError(twice, "is given twice with different contents", expected="each package only once")
         self._roots = {name: self._root(name) for name in self._by_name}
         self.parts = [package for package in packages if self._roots[package.name] != package.name]
         self.wholes = [
@@ -234,7 +237,7 @@ class _Groups:
     def dependencies(self, package: PackageTargets) -> list[PackageTargets]:
         """Return the other packages that a package needs.
 
-        Of each, these are the parts needed by name, or else all parts.
+        For each of them, return the parts that are needed by name, or all parts if there are none.
         """
         own = self._roots[package.name]
         needed: dict[str, list[str]] = {}
@@ -250,7 +253,9 @@ class _Groups:
         passed = [name]
         while (whole := self._by_name[passed[-1]].part_of) in self._by_name:
             if whole in passed:
-                raise InputError(name, f"and {passed[-1]} complete each other", expected="a part of a whole")
+                raise InputError(
+                    name, f"and {passed[-1]} complete each other", expected="a package that completes another package"
+                )
             passed.append(whole)
         return passed[-1]
 
@@ -263,7 +268,7 @@ class _Groups:
 
 
 class WheelFacts(msgspec.Struct, frozen=True):
-    """The facts about one wheel, or about the sdist that selects wheels, that the coherence check needs."""
+    """The data of a wheel, or of the sdist that selects wheels, for the coherence check."""
 
     path: str
     name: str
@@ -274,13 +279,16 @@ class WheelFacts(msgspec.Struct, frozen=True):
     roots: frozenset[str]
     """The top-level folders of the wheel, without ``.dist-info`` and ``.data``."""
     version: str = ""
-    """Empty when all packages have the same version, as in a build."""
+    """The version. Empty if all packages have the same version, as in a build."""
     alternatives: frozenset[str] = frozenset()
-    """Names of packages of which it installs those for the machine's GPUs. Their code counts as that of one package."""
+    """Names of packages from which it installs only those for the machine's GPUs.
+
+    Their code counts as one package's code.
+    """
     code: tuple[FileCode, ...] = ()
     """Its files with device code, and its files that open a folder of kernels."""
     places: tuple[str, ...] = ()
-    """The paths where its files are installed."""
+    """The installed paths of its files."""
 
     @property
     def is_divided(self) -> bool:
@@ -289,7 +297,7 @@ class WheelFacts(msgspec.Struct, frozen=True):
 
 
 def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements of a package. Raise `InputError` with its ``path`` for an unreadable requirement."""
+    """Return a package's requirements. Raises `InputError` with its ``path`` for an unreadable requirement."""
     try:
         return [parse_requirement(text) for text in texts]
     except RequirementError as e:
@@ -297,13 +305,15 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
 
 
 def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
-    """Return the input of `check_coherence`: each wheel with all packages that it needs, directly or indirectly.
+    """Return the input for `check_coherence`: each wheel with its direct and indirect requirements.
 
-    A wheel completes another one if it is named for the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
-    requires the other one, which has all its folders. Packages may share a folder without completing each other. Wheels
-    of one package that carry the same targets, such as those for several versions of Python, count once, with the
-    requirements of all of them. Raises `InputError` for wheels of one package that carry different code or have
-    different versions.
+    A wheel completes another one if its name contains the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
+    if it requires the other one, which must have all its folders. Packages can also share a folder without completing
+    each other.
+
+    Wheels of one package with the same targets, such as those for several versions of Python, count once, with the
+    requirements of all of them. Raises `InputError` for wheels of one package that have different code or different
+    versions.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
     raise_all("wheels", [*filter(None, (_difference(by_name[wheel.name], wheel) for wheel in wheels))])
@@ -319,8 +329,8 @@ def _difference(one: WheelFacts, other: WheelFacts) -> InputError | None:
         found = f"is version {other.version} of {other.name}, but {one.path} is version {one.version}"
         return InputError(other.path, found, expected="one version of each package")
     carried, others = (", ".join(map(str, wheel.targets)) or "no device code" for wheel in (other, one))
-    found = f"carries {carried}, but {one.path}, of the same package, carries {others}"
-    return InputError(other.path, found, expected="the same targets in all wheels of a package")
+    found = f"has {carried}, but {one.path} from the same package has {others}"
+    return InputError(other.path, found, expected="the same targets in all wheels for a package")
 
 
 def _package_targets(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> PackageTargets:
@@ -330,9 +340,9 @@ def _package_targets(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -
 
 
 def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
-    """Return the names of all packages that a wheel needs, following requirements and extras through the given wheels.
+    """Return the names of all packages that a wheel needs, including indirect requirements and extras.
 
-    If a package is needed in another version than the given one, its name includes that version.
+    If a package is needed in another version than the given version, its name includes the needed version.
     """
 
     def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
@@ -349,15 +359,15 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
     version = by_name[name].version if name in by_name else ""
     try:
         met = not version or requirement.specifier.contains(version, prereleases=True)
-    except ValueError:  # not comparable
+    except ValueError:  # an error in the wheel's requirements, or a version that can't be compared
         met = True
     return name if met else f"{name}{requirement.specifier}"
 
 
 def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]:
-    """Return the requirements of a wheel with an extra, wherever the wheel ``path`` can be installed.
+    """Return a wheel's requirements with an extra, on any system where the wheel ``path`` can be installed.
 
-    The extra ``""`` stands for no extra.
+    An empty ``extra`` means no extra.
     """
     requirements = read_requirements(wheel.path, wheel.requirements)
     return [requirement for requirement in requirements if applies(requirement, (extra,), path)]
@@ -373,10 +383,10 @@ def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
 
 
 def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
-    """Return whether a wheel's name contains each target that it carries, or the target's family, between dashes.
+    """Return whether a wheel's name contains, between dashes, each of its targets or the target's family.
 
-    Code for a generic target may also be in the package of one of its members, which has no other code. Code for a
-    target that shares another target's package is in that package.
+    Code for a generic target can also be in the package for one of its members, if that package has no other code. If a
+    target shares another target's package, its code is in that package.
     """
     catalog = load_catalog()
     members = {generic.name: generic.members for generic in catalog.generics}

@@ -1,6 +1,6 @@
-"""Paths of development files that a package carries in an archive, which ``rocm_sdk`` unpacks when they are needed.
+"""Reads the paths of development files in an archive inside a package. ``rocm_sdk`` unpacks the archive when needed.
 
-The archive is a tar file, uncompressed or compressed with xz or zstd. On Windows, a manifest beside the archive
+The archive is a tar file, either uncompressed or compressed with xz or zstd. On Windows, a manifest next to the archive
 replaces links: it lists the files of the tree that other packages provide.
 """
 
@@ -32,7 +32,7 @@ _AGAIN = "Build or download it again."
 
 
 def is_devel_archive(path: str) -> bool:
-    """Return whether a file is an archive of development files, judging by its name."""
+    """Return whether a file is an archive with development files, judging by its name."""
     return posixpath.basename(path) in _OPENERS
 
 
@@ -42,11 +42,11 @@ def is_devel_manifest(path: str) -> bool:
 
 
 def read_archive_paths(name: str, pieces: Iterable[bytes | memoryview], size: int) -> tuple[str, ...]:
-    """Return the paths of an archive's files and links, relative to site-packages, in their order.
+    """Return the paths of an archive's files and links, relative to site-packages, in the archive's order.
 
-    ``pieces`` are the bytes of the archive; at most one piece is kept in memory. ``size`` is the stored size, which is
-    the compressed size for a member of a wheel. Raises `InputError` for a damaged archive, and for one with far more
-    contents than libraries have.
+    ``pieces`` are the bytes of the archive. At most one piece is kept in memory. ``size`` is the stored size, which is
+    the compressed size for a member of a wheel. Raises `InputError` for a damaged archive, and for an archive with far
+    more contents than libraries have.
     """
     stream = io.BufferedReader(_Pieces(iter(pieces)), 1 << 16)
     opened = _OPENERS[posixpath.basename(name)](cast("IO[bytes]", stream))
@@ -65,7 +65,7 @@ class _Manifest(msgspec.Struct):
 
 
 def read_manifest_paths(name: str, data: bytes) -> tuple[str, ...]:
-    """Return the paths that a manifest names, relative to the tree. Raises `InputError` for a damaged manifest."""
+    """Return the paths in a manifest, relative to the tree. Raises `InputError` for a damaged manifest."""
     try:
         return tuple(decode_json(data, _Manifest).links)
     except msgspec.DecodeError as e:
@@ -73,7 +73,7 @@ def read_manifest_paths(name: str, data: bytes) -> tuple[str, ...]:
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces of bytes as a file that can be read forward."""
+    """A file-like object for pieces of bytes. It can only be read forward."""
 
     def __init__(self, pieces: Iterator[bytes | memoryview]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Reads a distribution's metadata and finds the names of libraries in its files.
+"""Reads a distribution's metadata, and finds the names of libraries in its files.
 
-A binary that assembles names at run time contains ``lib%s.so``, ``lib{}.so`` or a bare ``.so``.
+A binary that assembles names at run time contains ``lib%s.so``, ``lib{}.so``, or ``.so``.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 
 _SOURCE = ".py"
-# The searches look for a rare part of a name and then look back for its start. A pattern that starts with any word
-# takes quadratic time on a long run of letters, such as embedded data.
+# The searches find a rare part of a name and then look back for its start. A pattern that starts with an arbitrary word
+# takes quadratic time for a long run of letters, such as embedded data.
 _IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?")
 _LOADER_WORD = re.compile(rb"\b(?:add_dll_directory|rocm_sdk)\b")
 _DLL_NAME = re.compile(rb"(?<![\w+.-])[\w+.-]{1,120}\.dll\b")
@@ -54,22 +54,22 @@ _SOURCE_START = re.compile(rb"[\w+-]*\Z")
 _END = re.compile(rb"\.so[.0-9]*(?=\0)")
 """The end of a string in a binary."""
 _START = re.compile(rb"[\w+.%{}-]*\Z")
-"""The part of a name before the ending. It may include a format directive (``lib%s.so``)."""
+"""The part of a name before the file extension. It can include a format directive (``lib%s.so``)."""
 _LONGEST = 128
 """The number of bytes to look back."""
 _PIECE = 4 << 20
 
 
 def is_source(name: str) -> bool:
-    """Return whether a file is Python source, judging by its name. Such a file may open libraries by name."""
+    """Return whether a file is Python source, judging by its name. Python source can open libraries by name."""
     return name.endswith(_SOURCE)
 
 
 def mentioned_in_source(text: bytes) -> frozenset[str]:
-    """Return the possible names of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``.
+    """Return possible names of libraries in a program's text: ``libdemo.so.1``, and ``libdemo``.
 
-    The result includes ``add_dll_directory`` and ``rocm_sdk``, with which a program adds folders to the search of
-    Windows' loader. It also includes whole names of DLLs, which a program may open by path.
+    The result includes ``add_dll_directory`` and ``rocm_sdk``, with which a program adds folders to the search of the
+    Windows loader. It also includes complete DLL names, because a program can open DLLs by path.
     """
     words = (word.decode(errors="replace") for found in (_LOADER_WORD, _DLL_NAME) for word in found.findall(text))
     return frozenset((*_source_names(text), *words))
@@ -85,17 +85,17 @@ def _source_names(text: bytes) -> Iterator[str]:
 
 
 def mentioned_in_binary(data: Data) -> frozenset[str]:
-    """Return the library names at the end of strings in a binary, including its own SONAME."""
+    """Return the library names at the ends of strings in a binary, including its own SONAME."""
     found: set[str] = set()
     for start in range(0, len(data), _PIECE):
-        # The parts overlap. They are not copied if they are in memory already.
+        # The parts overlap. If they are already in memory, they aren't copied.
         first = max(start - 2 * _LONGEST, 0)
         found.update(_names(load(data[first : start + _PIECE]), start - first))
     return frozenset(found)
 
 
 def _names(window: memoryview, known: int) -> Iterator[str]:
-    """Yield the names that end after the first ``known`` bytes, which were searched before."""
+    """Yield the names that end after the first ``known`` bytes, which an earlier search covered."""
     for match in _END.finditer(window):
         if match.end() >= known:
             before = window[max(0, match.start() - _LONGEST) : match.start()]
@@ -108,24 +108,24 @@ def _last(name: re.Pattern[bytes], text: bytes | memoryview) -> bytes:
 
 
 MOST_MODULE: Final = 256 << 10
-"""The largest module that is checked, in bytes. A Python syntax tree takes three hundred times the size of the text."""
+"""The maximum size of a checked module, in bytes. A Python syntax tree takes 300 times as much memory as the text."""
 _MOST_TOGETHER = 1 << 20
-"""The total size in bytes of the modules that are checked in a distribution."""
+"""The total size of the checked modules in a distribution, in bytes."""
 
 _REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+)\s*)?(?:\[.*\]\s*)?")
 _BUILT = (".so", ".pyd")
 _DYNAMIC = {"globals", "vars", "setattr", "exec"}
-"""Calls that may define names that are not in the text of the module."""
+"""Calls that may define names without mentioning them in the module's text."""
 
 
 def find_script_problems(
     text: bytes, paths: Collection[str], read: Callable[[str], bytes | None]
 ) -> Iterator[MetadataProblem]:
-    """Yield the problems of the commands in ``entry_points.txt``.
+    """Yield the problems with the commands in ``entry_points.txt``.
 
     ``paths`` are the distribution's paths in site-packages. ``read`` returns the contents of a path, or `None` if the
-    path is not checked. Other modules that are not checked: those of other distributions, those that define names only
-    at run time, and those beyond a size limit.
+    path isn't checked. Other modules that aren't checked: those of other distributions, those that define names only at
+    run time, and those beyond a size limit.
     """
     try:
         groups = parse_entry_points("", text)
@@ -140,14 +140,14 @@ def find_script_problems(
 
 
 class _Modules:
-    """The names that modules bind. Each module is read once, and its syntax tree is not kept."""
+    """The names that modules define. Each module is read only once, and its syntax tree isn't kept."""
 
     def __init__(self, read: Callable[[str], bytes | None]) -> None:
         self._read, self._left = read, _MOST_TOGETHER
         self._names: dict[str, frozenset[str] | None] = {}
 
     def names(self, path: str) -> frozenset[str] | None:
-        """Return the names that a module binds anywhere, or `None` if it is not checked.
+        """Return all names that a module binds, or `None` if the module isn't checked.
 
         ``*`` stands for unknown names.
         """
@@ -167,7 +167,7 @@ class _Modules:
 
 
 def _problem(reference: str, paths: Collection[str], modules: _Modules) -> str:
-    """Return the problem of an object reference, or an empty string if no problem is known."""
+    """Return the problem with an object reference, or an empty string if no problem is known."""
     match = _REFERENCE.fullmatch(reference.strip())
     if match is None or not match["attribute"]:
         return f"has no function: expected module:function, found {quoted(reference)}"
@@ -176,10 +176,10 @@ def _problem(reference: str, paths: Collection[str], modules: _Modules) -> str:
         names, name = modules.names(path), match["attribute"].partition(".")[0]
         if names is None or name in names or names & {"*", "__getattr__"}:
             return ""
-        return f"calls {name} in {path}, which does not define it"
+        return f"calls {name} in {path}, which doesn't define it"
     is_own = f"{module.partition('/')[0]}/__init__.py" in paths
     is_built = any(one.startswith(f"{module}.") and one.endswith(_BUILT) for one in paths)
-    return f"calls a function in {match['module']}, which is not in the package" if is_own and not is_built else ""
+    return f"calls a function in {match['module']}, which isn't in the package" if is_own and not is_built else ""
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
@@ -196,10 +196,10 @@ def _bound(node: ast.AST) -> Iterator[str]:
 _VARIANT = load_draft().names.in_wheel
 ENTRY_POINTS = "entry_points.txt"
 INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, SBOM_NAME, _VARIANT)
-"""The files in ``.dist-info`` that are read."""
+"""The files in ``.dist-info`` that the reader reads."""
 
 _JUDGED = {"name", "version", "requires-dist"}
-"""Fields that installers require to be present and well formed."""
+"""Fields that must exist and be valid for installers."""
 _READ = {*_JUDGED, "license-file", "license-expression", "provides-extra"}
 _WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
 
@@ -207,7 +207,10 @@ _WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
 def read_distribution(
     texts: Mapping[str, bytes], *, source: str, dist_info: str, is_wheel: bool, is_context: bool = False
 ) -> Distribution:
-    """Read the files in ``.dist-info``, given by their names. Absent and unreadable files are recorded as problems."""
+    """Read the texts of the files in ``.dist-info``, keyed by name.
+
+    Missing and unreadable files are recorded as problems.
+    """
     absent = [name for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
     fields, ill_fields = _read_metadata(texts.get("METADATA"), Path(source).name if is_wheel else dist_info)
     wheel, ill_wheel = _read_wheel(texts.get("WHEEL"))
@@ -243,7 +246,7 @@ def read_distribution(
 
 
 def _read_metadata(data: bytes | None, named: str) -> tuple[RawMetadata, list[MetadataProblem]]:
-    """Return the fields of METADATA, and the problems of its required fields."""
+    """Return METADATA's fields, and the problems with its required fields."""
     if data is None:
         return {}, []
     fields, unreadable = _read_fields(data)
@@ -253,8 +256,8 @@ def _read_metadata(data: bytes | None, named: str) -> tuple[RawMetadata, list[Me
 def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
     """Yield the fields in readable METADATA that twine and PyPI reject: unknown fields and malformed values.
 
-    Like twine, this function accepts License-File in metadata before 2.4, because build tools wrote it before it was
-    standard. METADATA of a version that ``packaging`` doesn't know yet is not checked.
+    Like twine, this function accepts License-File in metadata before version 2.4, because build tools wrote it before
+    it was standard. METADATA in a version that ``packaging`` doesn't know yet isn't checked.
     """
     try:
         fields, unknown = parse_core_metadata(data)
@@ -262,7 +265,7 @@ def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
         return
     if not has_licenses_folder(fields.get("metadata_version", "")):
         fields.pop("license_files", None)
-    # Both are checked separately: packaging fails on versions of 4,300 digits and on nested brackets.
+    # Both are checked separately, because packaging fails for versions with 4,300 digits and for nested brackets.
     fields.pop("version", None)
     fields.pop("requires_dist", None)
     errors: Sequence[Exception] = ()
@@ -304,7 +307,7 @@ def _no_field(file: str, name: str) -> MetadataProblem:
 def _read_names(
     text: bytes | None, name: str, read: Callable[[bytes], tuple[str, ...]]
 ) -> tuple[tuple[str, ...], list[MetadataProblem]]:
-    """Return the names in the text of a file, and its problems. Both are empty for an absent file."""
+    """Return the names in a file's text, and the file's problems. Both are empty for a missing file."""
     try:
         return () if text is None else read(text), []
     except InputError as e:
@@ -312,7 +315,7 @@ def _read_names(
 
 
 def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[MetadataProblem, ...]:
-    """Return a problem if a wheel's name and its ``variant.json`` disagree. An installed variant has no such name."""
+    """Return a problem if a wheel's name doesn't match its ``variant.json``. An installed variant has no such name."""
     try:
         read_wheel_text(data, label=split_label(wheel)[1], wheel=wheel, dist_info=dist_info)
     except (InputError, ProblemsError) as e:
@@ -323,17 +326,17 @@ def _variant_problems(data: bytes | None, wheel: str, dist_info: str) -> tuple[M
 
 
 def _metadata_problems(fields: RawMetadata, named: str) -> list[MetadataProblem]:
-    """Return the problems of the fields that METADATA requires.
+    """Return the problems with the fields that METADATA requires.
 
-    ``named`` is the name of the wheel or of the folder, which must start with the same name and version.
+    ``named`` is the name of the wheel or folder, which must start with the same name and version.
     """
     given = {"Metadata-Version": "metadata_version", "Name": "name", "Version": "version"}
     problems = [_no_field("METADATA", field) for field, key in given.items() if not fields.get(key)]
     name, version = fields.get("name", ""), fields.get("version", "")
     if name and not is_normalized_name(canonicalize_name(name)):
-        problems.append(MetadataProblem(f"METADATA: {quoted(name)} is not a valid name", ("name",)))
+        problems.append(MetadataProblem(f"METADATA: {quoted(name)} isn't a valid name", ("name",)))
     if version and _parse_version(version) is None:
-        problems.append(MetadataProblem(f"METADATA: {quoted(version)} is not a valid version (PEP 440)", ("version",)))
+        problems.append(MetadataProblem(f"METADATA: {quoted(version)} isn't a valid version (PEP 440)", ("version",)))
     if not problems and not _is_named(named, name, version):
         found = f"METADATA has {name} {version}, but the file name is {named}"
         problems.append(MetadataProblem(found, ("other name",)))
@@ -359,6 +362,6 @@ def _read_record(data: bytes | None) -> tuple[tuple[RecordEntry, ...], list[Meta
         return (), []
     try:
         record = parse_record(data, "RECORD")
-        return record, [] if record else [MetadataProblem("RECORD lists nothing", ("empty", "RECORD"))]
+        return record, [] if record else [MetadataProblem("RECORD is empty", ("empty", "RECORD"))]
     except InputError as e:
         return (), [MetadataProblem(f"{e.source} {e.found}", ("unreadable", "RECORD"))]

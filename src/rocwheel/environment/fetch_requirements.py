@@ -1,4 +1,4 @@
-"""Installs the requirements of wheels with pip or uv, so that they can be checked together with the wheels."""
+"""Installs wheels' requirements with pip or uv, so that they can be checked together with the wheels."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ _MOST_LINES = 5
 
 
 class IndexOptions(msgspec.Struct, frozen=True):
-    """Where pip or uv looks for packages: pip's options of these names. Its variables and settings also apply."""
+    """Options of pip with the same names that tell pip or uv which indexes to use.
+
+    Their variables and settings also apply.
+    """
 
     index_url: str = ""
     find_links: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
-        """The options in the form that pip and uv accept."""
+        """The options as arguments for pip and uv."""
         index = [f"--index-url={self.index_url}"] if self.index_url else []
         return [*index, *(f"--find-links={place}" for place in self.find_links)]
 
@@ -69,10 +72,11 @@ def fetched_requirements(
 
 
 def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path]) -> list[str]:
-    """Return the requirements of the wheels that the ``given`` wheels don't satisfy, without markers, each once.
+    """Return the distinct requirements, without markers, that the ``given`` wheels don't satisfy.
 
-    Requirements of extras are left out because no extra is requested. Requirements with a URL are left out because they
-    may have to be built. An unreadable wheel counts as having no requirements; the full reading reports the wheel.
+    Requirements of extras are omitted because no extra is requested. Requirements with a URL are omitted because they
+    might need a build. An unreadable wheel counts as having no requirements, because reading it later reports the
+    problem.
     """
     known = {canonicalize_name(name_and_version(path.name)[0]) for path in given}
     found: dict[str, None] = {}
@@ -98,7 +102,7 @@ def _requires(wheel: Path) -> list[str]:
 
 
 def _python_of(wheels: Iterable[Path]) -> str:
-    """Return the Python version that the wheels are for, such as ``3.12``, or the running version if several fit."""
+    """Return the Python version for the wheels, such as ``3.12``, or the running version if several versions match."""
     tags = {tag for wheel in wheels for tag in split_wheel_file_name(wheel.name).python.split(".")}
     minors = {match[1] for tag in tags if (match := _PYTHON.fullmatch(tag))}
     abi3 = any(split_wheel_file_name(wheel.name).abi == "abi3" for wheel in wheels)
@@ -113,9 +117,9 @@ def _are_for_windows(wheels: Iterable[Path]) -> bool:
 
 
 def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
-    """Return the pip command that installs wheels into a folder, without the requirements, or else the uv command.
+    """Return the pip or uv command that installs wheels into a folder, without the requirements.
 
-    For Windows, uv comes first: pip evaluates environment markers for the system that it runs on.
+    For Windows, uv takes precedence, because pip evaluates environment markers for its own system.
     """
     shared = ["--quiet", "--target", str(site), "--only-binary=:all:", "--python-version", python]
     uv = shutil.which("uv")

@@ -1,4 +1,4 @@
-"""The facts about device code, and about Windows DLLs and programs, that the audit needs."""
+"""Reports on device code, and on Windows DLLs and programs, for the audit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIRST_VERSION_WITH_TARGET = 4
 
 
 class BundleReport(msgspec.Struct, frozen=True):
-    """The targets of the code in one bundle, in order. Sizes are in bytes."""
+    """The targets of the code in a bundle, in order. Sizes are in bytes."""
 
     targets: tuple[str, ...]
     size: int
@@ -43,7 +43,10 @@ class BundleReport(msgspec.Struct, frozen=True):
 
 
 class MetadataFault(msgspec.Struct, frozen=True):
-    """A fault in kernel metadata. ``found`` completes "the file ...". ``facts`` distinguish it from other faults."""
+    """A fault in kernel metadata. ``found`` completes a sentence that begins with the file.
+
+    ``facts`` distinguish the fault from other faults.
+    """
 
     found: str
     facts: tuple[str, ...]
@@ -54,28 +57,28 @@ class DeviceReport(msgspec.Struct, frozen=True):
 
     bundles: tuple[BundleReport, ...] = ()
     targets: tuple[str, ...] = ()
-    """All targets, each once."""
+    """All distinct targets."""
     versions: tuple[int, ...] = ()
     """The sorted code object versions. Compressed bundles count only if they decompress to at most 64 MiB."""
     faults: tuple[MetadataFault, ...] = ()
     compilers: tuple[tuple[str, ...], ...] = ()
-    """The compilers that each code object in ``versions`` names in ``.comment``. Each set is listed once.
+    """The compilers in the ``.comment`` sections of the code objects in ``versions``. Each set occurs only once.
 
     A code object that was linked with device libraries also names the compiler of those libraries.
     """
     units: tuple[SplitUnit, ...] = ()
-    """What a split file requests from kpack archives."""
+    """The requests of a split file to kpack archives."""
     archive: KpackArchive | None = None
     """The contents of the file if it is a kpack archive."""
     kpack_fault: str = ""
-    """Why no runtime finds the archives of a file, judging by the data in the file."""
+    """The reason why runtimes can't find a file's archives, based on the data in the file."""
 
 
 def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> DeviceReport | None:
-    """Return the report on the device code of the file ``name``, or `None` if it has no device code.
+    """Return a report on the device code in the file ``name``, or `None` if the file has no device code.
 
-    With ``headers_only``, bundles are not decompressed: versions, faults, and compilers stay empty. Raises `InputError`
-    for damaged device code in the parts that are read.
+    With ``headers_only``, bundles aren't decompressed, so versions, faults, and compilers stay empty. Raises
+    `InputError` for damaged device code in the parts that are read.
     """
     if is_kpack(data):
         archive = read_archive(data, name=name)
@@ -118,7 +121,7 @@ def _read_units(data: Data, name: str) -> tuple[tuple[SplitUnit, ...], str]:
 
 
 class _CodeObjects:
-    """Collects facts about the code objects of a file, bundle by bundle."""
+    """Collects data about the code objects in a file, bundle by bundle."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -127,7 +130,7 @@ class _CodeObjects:
         self.compilers: list[tuple[str, ...]] = []
 
     def read(self, view: Data, bundle: Bundle) -> None:
-        """Read the code objects of a bundle."""
+        """Read the code objects in a bundle."""
         for payload in _payloads(view, bundle):
             code = read_code_object(payload, place=bundle.place)
             self.versions.add(code.version)
@@ -146,7 +149,7 @@ def _payloads(view: Data, bundle: Bundle) -> Iterator[Data]:
 
 
 def _compilers(payload: Data, name: str) -> list[tuple[str, ...]]:
-    """Return the compilers that a code object names, without the linker, or an empty list without such a section."""
+    """Return the compilers that a code object names, except for the linker, or an empty list without such a section."""
     try:
         found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
     except InputError:
@@ -159,10 +162,10 @@ def _faults(data: Data, code: CodeObject, place: CodePlace) -> Iterator[Metadata
         try:
             note = msgspec.msgpack.decode(load(data[start:stop]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-            yield MetadataFault(f"has a metadata note that is not MessagePack ({e})", ("note",))
+            yield MetadataFault(f"has a metadata note that isn't MessagePack ({e})", ("note",))
             continue
         if not isinstance(note, dict):
-            yield MetadataFault("has a metadata note that is not a map", ("map",))
+            yield MetadataFault("has a metadata note that isn't a map", ("map",))
             continue
         if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
             yield _no_target(code)
@@ -170,7 +173,7 @@ def _faults(data: Data, code: CodeObject, place: CodePlace) -> Iterator[Metadata
 
 
 def _no_target(code: CodeObject) -> MetadataFault:
-    """Return the fault of a note without a target. If the ELF header has no target either, the target is unknown."""
+    """Return the fault of a note without a target. If the ELF header also has no target, the target is unknown."""
     found = f"has a metadata note without {TARGET_KEY}"
     if code.target is None:
         return MetadataFault(f"{found}, and no known processor in its ELF header", (TARGET_KEY, "e_flags"))
@@ -178,13 +181,13 @@ def _no_target(code: CodeObject) -> MetadataFault:
 
 
 def _ill_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:
-    """Yield the names in kernel metadata that are not strings. Such names stop the runtime.
+    """Yield the names in kernel metadata that aren't strings, because such names make the runtime abort.
 
-    YAML reads the plain words y, n, yes, no, on and off as booleans, null and ~ as nil, and 1 as an integer.
+    YAML reads the plain words y, n, yes, no, on, and off as booleans, null and ~ as nil, and 1 as an integer.
     """
     kernels = note.get("amdhsa.kernels")
     if not isinstance(kernels, list | None) or not all(isinstance(kernel, dict) for kernel in kernels or ()):
-        yield MetadataFault("has a metadata note whose amdhsa.kernels is not a list of maps", ("kernels",))
+        yield MetadataFault("has a metadata note whose amdhsa.kernels isn't a list of maps", ("kernels",))
         return
     for number, kernel in enumerate(kernels or ()):
         name, arguments = kernel.get(".name"), kernel.get(".args")
@@ -193,7 +196,7 @@ def _ill_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:
                 found = f"has a kernel, number {number}, whose {key} is {_type_word(kernel[key])}, not a string"
                 yield MetadataFault(found, (str(number), key))
         if not isinstance(arguments, list | None) or not all(isinstance(found, dict) for found in arguments or ()):
-            yield MetadataFault(f"has a kernel {name!r} whose .args is not a list of maps", (str(name), ".args"))
+            yield MetadataFault(f"has a kernel {name!r} whose .args isn't a list of maps", (str(name), ".args"))
             continue
         for index, argument in enumerate(arguments or ()):
             for key in (".name", ".type_name"):
@@ -221,9 +224,9 @@ class PeReport(msgspec.Struct, frozen=True):
     faults: tuple[LayoutFault, ...] = ()
     """Violations of the format's layout rules."""
     archives: tuple[str, ...] = ()
-    """Paths of the kpack archives that hold its split device code, relative to its folder, each once."""
+    """The distinct paths of the kpack archives with its device code, relative to its folder."""
     kpack_fault: str = ""
-    """Why no runtime finds the archives, judging by the data in the file."""
+    """The reason why runtimes can't find the archives, based on the data in the file."""
     is_managed: bool = False
     """Whether the file has .NET code, which runs on any system."""
 
@@ -234,7 +237,7 @@ class PeReport(msgspec.Struct, frozen=True):
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """The names of the DLLs that are loaded with the file, each once.
+        """The distinct names of the DLLs that are loaded with the file.
 
         Loaders skip a DLL from which no function is imported.
         """
@@ -242,7 +245,7 @@ class PeReport(msgspec.Struct, frozen=True):
 
     @property
     def delay_imports(self) -> tuple[str, ...]:
-        """The DLLs that are loaded at the first call of their functions, without those in `imports`."""
+        """The DLLs that are loaded when one of their functions is first called, except for those in `imports`."""
         names = dict.fromkeys(dll.name for dll in self.pe.delay_imports) if self.pe else {}
         at_once = {name.lower() for name in self.imports}
         return tuple(name for name in names if name.lower() not in at_once)
@@ -274,13 +277,13 @@ def _read(data: Data, name: str, *, whole: bool) -> PeReport:
 
 
 def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]:
-    """Return the paths of a file's archives, and the fault in the data that names them."""
+    """Return the paths of a file's archives, and the fault in the data with these paths."""
     try:
         split = read_split_library(data, name=name)
     except KpackError as e:
         return (), e.fault
     except InputError:
-        # Reading the device code itself finds its faults.
+        # The reader of the device code itself reports its faults.
         return (), ""
     if split is not None:
         return tuple(dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)), ""

@@ -12,9 +12,11 @@ from packaging.utils import canonicalize_name
 from rocwheel.wheels.file_names import split_wheel_file_name, wheel_platforms
 
 SITE = "/environment/lib/some-python/site-packages"
-"""The assumed install location of described packages. It is so deep that entries out of it lead nowhere.
+"""The assumed site-packages folder of described packages.
 
-No run path names this folder. Only `InstalledLayout` may know the name of Python's folder on a machine.
+The path is so deep that entries can't leave it by accident.
+
+No run path contains this folder. Only `InstalledLayout` may know the name of Python's folder on a machine.
 """
 PREFIX = "/environment"
 _UP = "../../../"
@@ -25,10 +27,13 @@ class InstalledLayout(msgspec.Struct, frozen=True):
     """The known parts of an environment's folder layout."""
 
     site: str = ""
-    """Site-packages relative to the prefix, ``lib/python3.11/site-packages``; empty if it depends on the Python."""
+    """Site-packages relative to the prefix, such as ``lib/python3.11/site-packages``.
+
+    Empty if it depends on the Python version.
+    """
     is_windows: bool = False
     python: str = ""
-    """The Python version, such as ``3.11``; empty if several versions fit."""
+    """The Python version, such as ``3.11``. Empty if several versions match."""
 
     def scheme_folder(self, scheme: str, name: str) -> str | None:
         """Return the folder of a scheme (:pep:`427`), relative to site-packages, or `None` if the scheme is unknown.
@@ -42,16 +47,14 @@ class InstalledLayout(msgspec.Struct, frozen=True):
         return folders.get(scheme)
 
     def inside(self, place: str) -> str:
-        """Simplify a path relative to site-packages that leaves site-packages and enters it again by name."""
+        """Simplify a path relative to site-packages that leaves site-packages and enters it again by its name."""
         below = f"{place}/".removeprefix(f"{_UP}{self.site}/") if self.site else f"{place}/"
         return below.rstrip("/")
 
     def spell(self, folder: str, origin: str) -> str | None:
-        """Return the run path entry that leads to a folder from a file in ``origin``.
+        """Return the run path entry for a folder in a file in ``origin``. Both are relative to site-packages.
 
-        Both are relative to site-packages.
-
-        Return `None` if the entry depends on the Python version: a program reaches site-packages only by its name.
+        Return `None` if the entry depends on the Python version: a program can reach site-packages only by its name.
         """
         goes_in = origin.startswith("..") and not folder.startswith("..")
         if goes_in and not self.site:
@@ -66,7 +69,7 @@ _ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
 
 @cache
 def wheel_layout(file_name: str) -> InstalledLayout:
-    """Return the layout of the environments that a wheel is installed in, as far as its tags determine the layout."""
+    """Return the layout of the environments that a wheel can be installed in, as far as its tags determine it."""
     python, abi, _ = split_wheel_file_name(file_name).tags
     is_windows = any(tag.system == "windows" for tag in wheel_platforms(file_name))
     match = _ONE_PYTHON.fullmatch(python)
@@ -82,7 +85,7 @@ _WAY_OUT = re.compile(r"\A(?:\.\./)+")
 
 
 def installed_path(member: str, layout: InstalledLayout = _POSIX) -> str:
-    """Return the path where a member is installed, relative to site-packages (:pep:`427`, "The .data directory")."""
+    """Return the installed path of a member, relative to site-packages (:pep:`427`, "The .data directory")."""
     top, _, rest = member.partition("/")
     scheme, _, below = rest.partition("/")
     name = canonicalize_name(top.partition("-")[0])

@@ -1,4 +1,4 @@
-"""Facts about systems and toolkits: the names of their libraries, and the packages that provide them."""
+"""Lists the libraries of systems and toolkits, and the packages that provide them."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def is_cuda_library(soname: str) -> bool:
 
 
 def is_beside_sdk(soname: str) -> bool:
-    """Return whether a ROCm library is only in ROCm installations and in no package of the SDK."""
+    """Return whether a ROCm library is part of ROCm installations, but of no SDK package."""
     return _fits(soname, _toolkits().beside_sdk)
 
 
 def driver_of_library(soname: str) -> str:
-    """Return the source of a library that comes with a driver, as a phrase, or an empty string for other libraries."""
+    """Return a phrase for the driver that a library is part of, or an empty string for other libraries."""
     return next((words for words, patterns in _toolkits().drivers.items() if _fits(soname, patterns)), "")
 
 
 def is_shared_by_toolkits(soname: str) -> bool:
-    """Return whether a library of the SDK also comes with systems and other toolkits."""
+    """Return whether an SDK library is also part of systems and other toolkits."""
     return _fits(soname, _toolkits().shared)
 
 
 def is_versioned_by_rocm(soname: str) -> bool:
-    """Return whether the SONAME version of an SDK library identifies the ROCm release that it comes from."""
+    """Return whether the version in an SDK library's SONAME identifies its ROCm release."""
     return not is_shared_by_toolkits(soname) and not _fits(soname, _toolkits().guests)
 
 
@@ -86,24 +86,27 @@ def _packages() -> dict[str, _Package]:
 
 
 def package_of_library(name: str, packages: Collection[str]) -> str:
-    """Return which of the given packages provides a library, or an empty string if none does. Names are normalized."""
+    """Return which of the given packages provides a library, or an empty string if no package does.
+
+    Names are normalized.
+    """
     return next((one for one, known in _packages().items() if one in packages and _fits(name, known.patterns)), "")
 
 
 @functools.cache
 def known_package_folders() -> tuple[SdkFolder, ...]:
-    """Return the folders of public packages outside the SDK whose libraries other packages link against."""
+    """Return the folders of public packages outside the SDK that contain libraries for other packages."""
     return tuple(SdkFolder(name, one.folder, one.libraries) for name, one in _packages().items() if one.folder)
 
 
 class AllowedLibraries:
-    """The libraries that every supported system has, given by SONAME patterns. The files themselves are unknown."""
+    """The libraries that every supported system has, as SONAME patterns. The files themselves are unknown."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
 
     def find(self, name: str, machine: int) -> Library | None:  # noqa: ARG002 (required by the protocol)
-        """Return a placeholder for the allowed library of this name, or `None` if the name is not allowed."""
+        """Return a placeholder for the allowed library with this name, or `None` if the name isn't allowed."""
         if any(fnmatchcase(name, pattern) for pattern in self._patterns):
             return Library(name, f"system:{name}", None)
         return None
@@ -132,7 +135,7 @@ def _policy() -> _Policy:
 
 
 def allowed_libraries(more: Iterable[str] = ()) -> AllowedLibraries:
-    """Return the libraries that the policy next to this module allows, and those that match ``more`` patterns."""
+    """Return the libraries that the policy next to this module allows, and those that match the ``more`` patterns."""
     return AllowedLibraries((*_patterns(), *more))
 
 
@@ -152,7 +155,7 @@ def interpreter_symbols() -> tuple[str, ...]:
 
 
 def plugin_symbols() -> dict[str, tuple[str, ...]]:
-    """Return symbol patterns for programs with plug-ins, by the entry function of their plug-ins."""
+    """Return symbol patterns for programs with plugins, keyed by the entry function of their plugins."""
     return _policy().plugins
 
 
@@ -179,7 +182,7 @@ def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
 def defines_by_default(soname: str, symbol: str) -> bool:
     """Return whether a system library, or a library that it loads, defines a symbol with a default version.
 
-    A reference without a version binds to such a symbol. The answer is ``False`` for libraries that are not part of the
+    A reference without a version binds to such a symbol. The result is false for libraries that aren't part of the
     system.
     """
     if not any(fnmatchcase(soname, pattern) for pattern in _patterns()):
@@ -202,21 +205,21 @@ def _symbols() -> _Symbols:
 
 @functools.cache
 def _default_symbols(soname: str) -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return the symbols that a library defines with a default version: names, and an expression for the others."""
+    """Return the symbols that a library defines with a default version: names, and an expression for other symbols."""
     words = _symbols().names.get(soname, "").split()
     patterns = [word for word in words if any(mark in word for mark in "*?[")]
     return frozenset(words) - set(patterns), re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 class DllKind(str, enum.Enum):
-    """The source of a DLL that no package has to provide."""
+    """The source of a DLL that packages don't need to provide."""
 
     SYSTEM = "system"
     """Part of every Windows 10 and later."""
     VISUAL_CPP = "visual-cpp"
     """Part of the Visual C++ redistributable."""
     DEBUG = "debug"
-    """Part of Visual Studio only."""
+    """Part of only Visual Studio."""
     PYTHON = "python"
     """Part of the interpreter."""
     DRIVER = "driver"
@@ -224,7 +227,7 @@ class DllKind(str, enum.Enum):
 
 
 class SdkDlls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A folder of a ROCm distribution, relative to site-packages, with patterns for the DLLs in it."""
+    """A folder in a ROCm distribution, relative to site-packages, with patterns for its DLLs."""
 
     distribution: str
     folder: str
@@ -261,11 +264,11 @@ def _table() -> _Table:
 
 @functools.cache
 def kind_of_dll(name: str) -> DllKind | None:
-    """Return the source of a DLL, given by its file name in any case, or `None` if a package must provide it."""
+    """Return the source of a DLL with this file name in any case, or `None` if a package must provide the DLL."""
     table = _table()
     kinds = {
         DllKind.SYSTEM: tuple(pattern for group in table.system.values() for pattern in group),
-        # Patterns for debug DLLs, which end with "d", come first because the others also match them: msvcp140*.dll.
+        # Patterns for debug DLLs, which end with "d", come first because other patterns also match them: msvcp140*.dll.
         DllKind.DEBUG: table.visual_cpp.debug,
         DllKind.VISUAL_CPP: table.visual_cpp.redistributable,
         DllKind.PYTHON: table.python.names,
@@ -275,7 +278,7 @@ def kind_of_dll(name: str) -> DllKind | None:
 
 
 def is_driver_dll(name: str) -> bool:
-    """Return whether AMD's driver may have a DLL of this name in System32."""
+    """Return whether AMD's driver may have a DLL with this name in System32."""
     return kind_of_dll(name) is DllKind.DRIVER
 
 
@@ -285,7 +288,7 @@ def comes_with_any_driver(name: str) -> bool:
 
 
 def comes_with_python(name: str) -> bool:
-    """Return whether python.org builds have this Visual C++ runtime library next to ``python.exe``."""
+    """Return whether builds from python.org have this Visual C++ runtime library next to ``python.exe``."""
     return _fits_dll(name, _table().visual_cpp.with_python)
 
 
@@ -310,19 +313,22 @@ _EXTENSION_MODULE: Final = ".pyd"
 
 
 class GnuImportLibrary(msgspec.Struct, frozen=True):
-    """An import library whose name only GNU linkers look for."""
+    """An import library whose name only GNU linkers recognize."""
 
     path: str
     expected: str
-    """The path that MSVC, clang-cl, and CMake look for: ``lib/x.lib`` for ``lib/libx.dll.a``."""
+    """The path that MSVC, clang-cl, and CMake search for: ``lib/x.lib`` for ``lib/libx.dll.a``."""
     beside: str
-    """The path of a neighboring file that they find, ``lib/x.lib`` or ``lib/libx.lib``; empty if it doesn't exist."""
+    """The path of a neighboring file that they find, ``lib/x.lib`` or ``lib/libx.lib``.
+
+    Empty if there is no such file.
+    """
 
 
 def gnu_import_libraries(paths: Iterable[str]) -> Iterator[GnuImportLibrary]:
-    """Yield each import library among ``paths`` whose name ends with ``.dll.a`` in any case, sorted.
+    """Yield each import library in ``paths`` whose name ends with ``.dll.a`` in any case, sorted.
 
-    Import libraries of Python extension modules are left out, because nobody links with them.
+    Import libraries of Python extension modules are omitted, because other files don't link with them.
     """
     known = {fold_case(path): path for path in paths}
     for path in sorted(path for path in known.values() if path.lower().endswith(_GNU_SUFFIX)):

@@ -1,7 +1,9 @@
-"""Determines which GPUs a library serves. Its code may be in the file itself, in kpack archives, or in a kernel folder.
+"""Determines which GPUs a library serves.
 
-Every command that reports on packages uses this module. Files are identified by their places, as if all wheels were
-installed into one folder and all folders were overlaid.
+Its code can be in the file itself, in kpack archives, or in a kernel folder.
+
+Every command that reports on packages uses this module. Paths identify files, as if all wheels were installed into the
+same folder, and all folders were merged.
 """
 
 from __future__ import annotations
@@ -38,23 +40,23 @@ if TYPE_CHECKING:
 
 
 class FileCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The code of one file: its own code, the archives that hold its code, or its contents as an archive."""
+    """The code of a file: its own code, the archives with its code, or its contents if it is an archive."""
 
     place: str
     source: str = ""
     """The name of the file in messages."""
     soname: str = ""
     package: str = ""
-    """The name of the package that the file belongs to, if any."""
+    """The name of the package that the file belongs to, or an empty string."""
     bundles: tuple[tuple[TargetId, ...], ...] = ()
     """The targets of each bundle."""
     units: tuple[SplitUnit, ...] = ()
-    """What a split library requests from archives."""
+    """The requests of a split library to archives."""
     archive: KpackArchive | None = None
 
     @property
     def opener(self) -> Opener | None:
-        """The kernel folder that the file opens, as the table describes it, or `None` if it opens none."""
+        """The kernel folder that the file opens, from the table, or `None` if the file opens no folder."""
         return opener_of(self.place, self.soname)
 
     @property
@@ -69,12 +71,12 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_code(self) -> bool:
-        """Whether the file is host code with device code, regardless of where that code is."""
+        """Whether the file is host code with device code, regardless of the location of that code."""
         return bool(self.bundles or self.units) and not is_kernel_file(self.place)
 
 
 def read_file_code(data: Data, *, place: str, source: str, package: str = "") -> FileCode | None:
-    """Return the code of a file. For a static library, this is the code of every member.
+    """Return a file's code. For a static library, this is the code in all members.
 
     Return `None` for a file without code, unless it has an archive's name or opens a kernel folder. Raises `InputError`
     for damaged files.
@@ -95,19 +97,21 @@ def named_code(file: FileCode) -> FileCode | None:
 
 
 class Reach(enum.Enum):
-    """How far a gap reaches."""
+    """The consequences of a gap."""
 
     FAILS = "fails"
-    """The library fails on GPUs that its package is meant for."""
+    """The library fails on GPUs that its package supports."""
     UNCLEAR = "unclear"
-    """It fails on GPUs that its package may not be meant for: other libraries in the package also lack code for them.
-    """
+    """The library fails on GPUs that its package may not support, because other libraries also lack code for them."""
     COMPILES = "compiles"
-    """It works, but compiles kernels at first use."""
+    """The library works, but compiles kernels at first use."""
 
 
 class CodeGap(NamedTuple):
-    """Targets that a library has code for but can't find it for. ``found`` completes "the library ..."."""
+    """Targets for which a library has code but can't find it.
+
+    ``found`` completes a sentence that begins with the library.
+    """
 
     file: FileCode
     targets: tuple[TargetId, ...]
@@ -115,7 +119,7 @@ class CodeGap(NamedTuple):
     reach: Reach
     is_archive: bool = False
     is_own: bool = True
-    """Whether the library's own code or a build for every GPU implies the targets, not the code of other libraries."""
+    """Whether the library's own code or a build for every GPU implies the targets, rather than other libraries."""
 
     @property
     def is_lost(self) -> bool:
@@ -124,7 +128,7 @@ class CodeGap(NamedTuple):
 
 
 def without_lost(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[TargetId]:
-    """Return targets without the lost ones. If a lost target has fewer features, its other settings remain."""
+    """Return the targets that aren't lost. If a lost target has fewer features, its other settings remain."""
     left = set(carried)
     for target in lost:
         settings = {one: settings_of(one, target.features) for one in left if one.processor == target.processor}
@@ -134,10 +138,10 @@ def without_lost(carried: Iterable[TargetId], lost: Iterable[TargetId]) -> set[T
 
 
 class CodeTree:
-    """Overlaid files. If the tree is ``closed``, nothing else will be installed with them.
+    """Merged files. If the tree is ``closed``, nothing else will be installed with them.
 
-    Kernels of ``divided`` packages come in separate packages, each for some GPUs. For ``unfinished`` packages, some of
-    these separate packages are not given.
+    Kernels of ``divided`` packages are in separate packages, each for some GPUs. For ``unfinished`` packages, some of
+    these separate packages aren't given.
     """
 
     def __init__(
@@ -165,7 +169,7 @@ class CodeTree:
         return tuple(gap for file in self.files for gap in (*self._archive_gaps(file), *self._kernel_gaps(file)))
 
     def lookups(self, file: FileCode) -> tuple[UnitLookup, ...]:
-        """Return the result of the lookup for each wrapper of a split library. The result is empty for other files."""
+        """Return the result of the lookup for each wrapper in a split library. The result is empty for other files."""
         if id(file) not in self._lookups:
             folder = posixpath.dirname(file.place)
             differing = {unit.marker.search_paths for unit in file.units}
@@ -183,7 +187,7 @@ class CodeTree:
         )
 
     def targets_of(self, file: FileCode) -> tuple[TargetId, ...]:
-        """Return the targets that a file has code for in some unit, regardless of where that code is."""
+        """Return the targets for which a file has code in some unit, regardless of the location of that code."""
         if id(file) not in self._targets:
             units = [*file.bundles, *(lookup.targets for lookup in self.lookups(file))]
             self._targets[id(file)] = tuple(dict.fromkeys(target for targets in units for target in targets))
@@ -203,7 +207,7 @@ class CodeTree:
             if (reason := _lack_in_archives(lookups, target)) is not None:
                 lacking[reason].append(target)
         is_known = all(unit.marker.entries for unit in file.units)
-        # Libraries of the SDK serve only the GPUs that they have kernels for. AMD's markers don't list these GPUs.
+        # SDK libraries serve only the GPUs for which they have kernels. AMD's markers don't list these GPUs.
         is_sure = is_known or not any(lookup.targets for lookup in lookups) or not is_sdk_package(file.package)
         elsewhere = "" if any(lookup.archives for lookup in lookups) else self._elsewhere(file)
         for reason, targets in lacking.items():
@@ -219,9 +223,9 @@ class CodeTree:
         return f"; such archives are at {first_of(sorted(alike))}" if alike else ""
 
     def _wanted(self, file: FileCode) -> list[TargetId]:
-        """Return the targets that a split library had code for, limited to GPUs that archives are given for.
+        """Return the targets for which a split library had code, limited to GPUs with given archives.
 
-        If its markers don't list the targets, return all targets of the given archives.
+        If the library's markers don't list the targets, return all targets in the given archives.
         """
         entries = _entry_targets(file)
         if entries is None:
@@ -230,7 +234,7 @@ class CodeTree:
         return [target for target in entries if target.processor in given]
 
     def _archive_targets(self, library: FileCode) -> tuple[TargetId, ...]:
-        """Return the targets in the contents or names of given archives that may belong to a library."""
+        """Return the targets in the contents or names of given archives that can belong to a library."""
         beside = [file.archive for file in self._archives if file.archive and self._is_beside(file.place, library)]
         texts = dict.fromkeys(text for archive in beside for text in archive.targets)
         listed = [target for text in texts if (target := as_target_id(text)) and target.processor.startswith("gfx")]
@@ -240,7 +244,7 @@ class CodeTree:
         return (*listed, *(target for target in named if target.processor not in processors))
 
     def _is_beside(self, place: str, library: FileCode) -> bool:
-        """Return whether a file is in a library's top folder, or in the library's package or one that completes it."""
+        """Return whether a file is in a library's top folder or package, or in a package that completes it."""
         package = self._packages[place]
         is_completing = package == library.package or package.startswith(f"{library.package}-device-")
         return is_completing or place.partition("/")[0] == library.place.partition("/")[0]
@@ -273,7 +277,7 @@ class CodeTree:
             meant = tuple(dict.fromkeys([*meant, *map(TargetId, sorted(processors))]))
         lacking: dict[tuple[str, str, Reach, bool], list[TargetId]] = defaultdict(list)
         holders = {self._packages[place] for place in folder.files}
-        # Device packages are complete only together with those for all other GPUs, which may not be given.
+        # Device packages are complete only together with the packages for all other GPUs, which may not be given.
         is_whole = file.package in holders or not any("gfx" in holder for holder in holders)
         is_own = bool(own) or folder.opener.everywhere
         for target in own or meant:
@@ -290,18 +294,18 @@ class CodeTree:
         for (kind, others, reach, is_certain), targets in lacking.items():
             words = ", ".join(map(str, targets))
             found = f"opens {folder.place}, which {kind} for {words}, only for {others}"
-            found += "; it compiles kernels at first use" if reach is Reach.COMPILES else ""
+            found += "; the library compiles kernels at first use" if reach is Reach.COMPILES else ""
             yield CodeGap(file, tuple(targets), found, reach, is_own=is_certain)
 
     def _kernel_targets(self, folder: KernelFolder) -> list[TargetId]:
-        """Return the targets that a folder has kernels for. Targets that the library can't open don't count."""
+        """Return the targets for which a folder has kernels. Targets that the library can't open don't count."""
         if folder.opener.without is Without.COMPILES:
             return []
         for_all = (self.targets_of(file) for file in self.files if file.place in folder.for_all)
         return sorted({*folder.code, *(target for targets in for_all for target in targets)}, key=id_sort_key)
 
     def _find_lack(self, folder: KernelFolder, target: TargetId) -> tuple[str, str]:
-        """Return what a folder lacks for a target, and the other targets that have it.
+        """Return the file or kind of file that a folder lacks for a target, and the other targets that have it.
 
         Both are empty strings if the folder lacks nothing.
         """
@@ -347,17 +351,17 @@ class CodeTree:
 
 
 def _widest(targets: Sequence[TargetId]) -> list[TargetId]:
-    """Leave out targets that another target in the sequence covers."""
+    """Omit targets that another target in the sequence covers."""
     return [one for one in targets if not any(other != one and covers([other], one) for other in targets)]
 
 
 def _place_at(folder: str, path: str) -> str:
-    """Return the place that a search path leads to. A path from the file system root stays below the tree's root."""
+    """Return the location that a search path leads to. A path from the file system's root stays inside the tree."""
     return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/"))).lstrip("/")
 
 
 def _entry_targets(file: FileCode) -> list[TargetId] | None:
-    """Return the targets in the markers of a split library, or `None` if some markers don't list them."""
+    """Return the targets in a split library's markers, or `None` if some markers don't list them."""
     if not all(unit.marker.entries for unit in file.units):
         return None
     entries = dict.fromkeys(entry for unit in file.units for entry in unit.marker.entries)
@@ -373,7 +377,10 @@ def _parse_entry(text: str) -> BundleEntryId | None:
 
 
 def _lack_in_archives(lookups: Sequence[UnitLookup], target: TargetId) -> str | None:
-    """Return why ``target`` lacks code in archives: an empty string without an archive, `None` if nothing is absent."""
+    """Return why ``target`` lacks code in archives, or `None` if nothing is missing.
+
+    The result is an empty string if there is no archive.
+    """
     row = load_catalog().processors.get(target.processor)
     members = row.members if isinstance(row, Generic) else ()
     gpus = [TargetId(name, **target.features) for name in members] or [target]

@@ -1,4 +1,4 @@
-"""Spells a run path for each build tool so that ``$ORIGIN`` reaches the linker unchanged."""
+"""Formats a run path for each build tool so that ``$ORIGIN`` reaches the linker unchanged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _TAG_OPTION = {RunpathTag.RUNPATH: "--enable-new-dtags", RunpathTag.RPATH: "--disable-new-dtags"}
 _LINKER_FILE = "/etc/run-path.ld"
-# Characters that end an entry, an argument, or a string in some tool.
+# Characters that end an entry, an argument, or a string in one of the tools.
 _UNSAFE = re.compile(r"[\s,:;'\"\\`#]")
 
 
 def _options(entries: Sequence[str], tag: RunpathTag) -> list[str]:
-    """Return the arguments for a compiler that links, in the form that the linker must receive."""
+    """Return arguments for a compiler that links, as the linker must receive them."""
     return [f"-Wl,{_TAG_OPTION[tag]}", f"-Wl,-rpath,{':'.join(entries)}"]
 
 
@@ -79,7 +79,7 @@ def _shell(entries: Sequence[str], tag: RunpathTag) -> str:
 
 
 def _dockerfile(entries: Sequence[str], tag: RunpathTag) -> str:
-    # make and the shell that ninja runs expand a "$" in LDFLAGS, but a plain shell doesn't. No quoting serves all
+    # make and the shell that ninja runs expand a "$" in LDFLAGS, but a plain shell doesn't. No quoting works for all
     # three.
     return f'RUN echo {shlex.quote(_ld(entries, tag))} > {_LINKER_FILE}\nENV LDFLAGS="-Wl,@{_LINKER_FILE}"'
 
@@ -101,7 +101,7 @@ TOOLS: dict[str, Callable[[Sequence[str], RunpathTag], str]] = {
     "python": _python,
     "dockerfile": _dockerfile,
 }
-"""Maps each tool to the function that spells entries for it.
+"""The functions that format entries, keyed by tool.
 
 ``ld`` is for a response file, ``build`` for a rule in a BUILD file, and ``python`` for a setuptools ``Extension``.
 ``shell`` is for the command line of a compiler that links.
@@ -112,15 +112,15 @@ def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathT
     """Return the text for one of `TOOLS`, or an empty string without entries.
 
     Raises `InputError` for an unknown tool, and for entries with characters such as spaces, commas, colons, and quotes.
-    Some tool in between would take such a character for the end of the entry.
+    A tool between the build file and the linker would interpret such a character as the end of the entry.
     """
     if tool not in TOOLS:
-        found = f"{tool!r} is not a supported build tool"
+        found = f"{tool!r} isn't a supported build tool"
         msg = f"--tool {tool}"
         raise InputError(msg, found, expected=f"one of {', '.join(TOOLS)}")
     for entry in entries:
         if match := _UNSAFE.search(entry):
-            found = f"contains {match[0]!r}, which some build tools don't pass on"
+            found = f"contains {match[0]!r}, which some build tools don't pass to the linker"
             msg = f"run path entry {entry!r}"
             raise InputError(
                 msg, found, remedy="Install the packages in folders whose names have no special characters."
@@ -131,8 +131,8 @@ def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathT
 def cmake_arguments(entries: Sequence[str]) -> str:
     """Return a run path as a line of CMake arguments, quoted for a shell.
 
-    The build uses the run path of the installation. No file is linked twice, and no path of the build machine gets into
-    a wheel.
+    The build uses the run path of the installed file. No file is linked twice, and no path from the build machine gets
+    into a wheel.
     """
     settings = {
         "CMAKE_INSTALL_RPATH": ";".join(entries),
@@ -143,10 +143,11 @@ def cmake_arguments(entries: Sequence[str]) -> str:
 
 
 def ldflags_setting(entries: Sequence[str]) -> str:
-    """Return a run path as a line that sets ``LDFLAGS`` in a shell, for builds that set their own run path.
+    """Return a run path as a shell line that sets ``LDFLAGS``, for builds that set their own run path.
 
-    PyTorch's CMake files set the run path to ``$ORIGIN`` and ignore the command line. The linker adds its options to
-    that run path. The backslash is for the shell that ninja starts; the make generator and setuptools drop it.
+    PyTorch's CMake files set the run path to ``$ORIGIN`` and ignore the command line. The linker adds the options from
+    ``LDFLAGS`` to that run path. The backslash is for the shell that ninja starts. The make generator and setuptools
+    drop the backslash.
     """
     tag = _TAG_OPTION[RunpathTag.RUNPATH]
     options = [f"-Wl,{tag}", *(f"-Wl,-rpath,{entry}".replace("$", "\\$") for entry in entries)]

@@ -1,12 +1,12 @@
 """Models how glibc's dynamic loader finds libraries (``ld.so(8)``), on disk and in a described tree.
 
 In the folders of a run path, the loader takes the first file with the name. If that file is for another machine or
-class, the search continues. If it is not a library at all, loading fails.
+class, the search continues. If the file isn't a library, loading fails.
 
-The loader opens all NEEDED libraries of an object before those of its dependencies (breadth first). It looks for a name
-in these places:
+The loader opens all NEEDED libraries of an object before their dependencies (breadth first). It searches for a name in
+these places:
 
-1. the objects that are already loaded, by their SONAMEs and by the names that they were opened under;
+1. the objects that are already loaded, by their SONAMEs and by the names under which they were opened;
 2. if the requester has no RUNPATH: the RPATH of the requester, of the object that loaded the requester, and
    so on up to the first object (an RPATH next to a RUNPATH doesn't count);
 3. ``LD_LIBRARY_PATH``, which is assumed to be unset;
@@ -14,11 +14,11 @@ in these places:
 5. the system's libraries.
 
 A name with a slash is a path. The loader skips a file for another machine or class. It stops with an error at a file
-that is not a library (`obstacles`); the model only stops the search. In each folder, the subfolders for newer
-processors come first.
+that isn't a library (`obstacles`). The model only stops the search. In each folder, the subfolders for newer processors
+come first.
 
-The loader looks for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. Their dependencies come before other
-waiting objects. An auxiliary filtee may be absent.
+The loader searches for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. Their dependencies come before other
+waiting objects. Auxiliary filtees are optional.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _PROGRAM_HEADER_SIZE = 56
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """Why a file is not a library, in the loader's words.
+    """The reason why a file isn't a library, in the loader's words.
 
-    With ``machine``, this holds only for objects of that machine.
+    With ``machine``, the reason applies only to objects for that machine.
     """
 
     reason: str
     machine: int | None = None
 
     def stops(self, machine: int) -> bool:
-        """Return whether the loader stops at the file when it looks for a library for ``machine``."""
+        """Return whether the loader stops at the file when it searches for a library for ``machine``."""
         return self.machine in {None, machine}
 
 
@@ -73,7 +73,10 @@ FOLDER = Obstacle("cannot read file data: Is a directory")
 
 
 def find_obstacle(head: bytes) -> Obstacle | None:
-    """Return why the loader stops at a file with these first 64 bytes, or `None` if it loads or skips the file."""
+    """Return the reason why the loader stops at a file with these first 64 bytes.
+
+    Return `None` if the loader loads or skips the file.
+    """
     if len(head) < _HEADER_SIZE:
         return Obstacle("file too short")
     magic, ident, kind, machine, version, _, _, _, _, _, header_size = _HEADER.unpack_from(head)
@@ -94,7 +97,7 @@ def _fault_of_ident(ident: bytes) -> str:
         return "ELF file version ident does not match current one"
     if ident[_OSABI] not in {_SYSTEM_V, _GNU}:
         return "ELF file OS ABI invalid"
-    # Each release of glibc decides the meaning and the number of GNU's own versions.
+    # Each glibc release defines the meaning and the number of GNU's own versions.
     if ident[_OSABI] == _SYSTEM_V and ident[_ABI_VERSION]:
         return "ELF file ABI version invalid"
     return "nonzero padding in e_ident" if any(ident[_ABI_VERSION + 1 :]) else ""
@@ -109,26 +112,29 @@ def _fault_of_header(kind: int, header_size: int) -> str:
 
 
 class Library(msgspec.Struct, frozen=True):
-    """An ELF file as the loader finds it. All names of one file share one ``identity``, like device and inode."""
+    """An ELF file as the loader finds it.
+
+    All names of a file share one ``identity``, like a device and an inode number.
+    """
 
     path: str
     identity: str
     elf: Elf | None
-    """`None` for a system library of which only the name is known."""
+    """The file's data, or `None` for a system library of which only the name is known."""
 
 
 class LoaderStop(msgspec.Struct, frozen=True):
-    """A file that stops the loader because it is not a library: its path as opened, and the reason."""
+    """A file that stops the loader because it isn't a library: the opened path, and the reason."""
 
     path: str
     reason: str
 
 
 class Disk(Protocol):
-    """The source of ELF files: the file system, or packages that are not installed yet."""
+    """A source of ELF files: the file system, or packages that aren't installed yet."""
 
     def find(self, path: str, machine: int) -> Library | LoaderStop | None:
-        """Return the ELF file for ``machine`` at an absolute path. The path may contain symlinks and ``..``."""
+        """Return the ELF file for ``machine`` at an absolute path. The path may contain symbolic links and ``..``."""
 
 
 class SystemLibraries(Protocol):
@@ -139,7 +145,7 @@ class SystemLibraries(Protocol):
 
 
 class How(enum.Enum):
-    """The rule by which a library was found."""
+    """The rule that led to a library."""
 
     LOADED = "already loaded"
     RPATH = "RPATH"
@@ -149,26 +155,26 @@ class How(enum.Enum):
 
 
 class LoadedObject(msgspec.Struct, frozen=True):
-    """An object of the process. ``loader`` is the index of the object that loaded it, or -1 for the first objects."""
+    """An object in the process. ``loader`` is the index of the object that loaded it, or -1 for the first objects."""
 
     library: Library
     loader: int
 
     @property
     def origin(self) -> str:
-        """The value of ``$ORIGIN`` in its run path."""
+        """The value of ``$ORIGIN`` in the object's run path."""
         return posixpath.dirname(self.library.path)
 
 
 class Search(msgspec.Struct, frozen=True):
-    """One search: the requester, the requested name, and the result with its rule and run path entry."""
+    """A search: the requester, the requested name, and the result with its rule and run path entry."""
 
     requester: int
     name: str
     found: int | None = None
     how: How | None = None
     entry: str = ""
-    """The run path entry, unexpanded."""
+    """The run path entry before the expansion of ``$ORIGIN``."""
     stop: LoaderStop | None = None
     """The file that ended the search without a library."""
     is_optional: bool = False
@@ -176,7 +182,7 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class Loader:
-    """Models one process: opens files and records the objects and searches in the loader's order.
+    """Models one process: opens files, and records the objects and searches in the loader's order.
 
     ``subfolders`` of each folder are searched before the folder itself (`rocwheel.environment.run_path_entries`).
     """
@@ -206,13 +212,13 @@ class Loader:
         return search
 
     def is_inherited(self, search: Search) -> bool:
-        """Return whether an inherited RPATH leads to the name, regardless of what was loaded before."""
+        """Return whether an inherited RPATH leads to the name, regardless of earlier loads."""
         found = self.candidates(search.name, search.requester)
         paths = (path for how, _, path in found if how is How.RPATH)
         return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)
 
     def candidates(self, name: str, requester: int) -> Iterator[tuple[How, str, str]]:
-        """Yield the paths to try, in order, each with its rule and run path entry."""
+        """Yield the paths that the loader tries, in order, each with its rule and run path entry."""
         if "/" in name:
             yield How.PATH, "", expand_entry(name, self.objects[requester].origin)
             return
@@ -233,7 +239,7 @@ class Loader:
             index = self.objects[index].loader
 
     def has_loaded(self, name: str) -> bool:
-        """Return whether a loaded object has the name as its SONAME or was opened under the name."""
+        """Return whether a loaded object has this name as its SONAME, or was opened under this name."""
         return name in self._by_name
 
     @property
@@ -292,13 +298,13 @@ class Loader:
         return index
 
     def _folders(self, holder: int, tag: RunpathTag) -> tuple[tuple[str, str], ...]:
-        """Return the effective run path entries if they have this tag, with the folders that they lead to."""
+        """Return the effective run path entries if they have this tag, with their folders."""
         elf = self.objects[holder].library.elf
         if elf is None or elf.run_path_tag is not tag:
             return ()
         if (
             holder not in self._run_paths
-        ):  # searches for missing libraries of a chain visit the run paths of all its members
+        ):  # in a chain, searches for missing libraries visit the run paths of all members
             self._run_paths[holder] = self._expanded(elf.run_path, self.objects[holder].origin)
         return self._run_paths[holder]
 
@@ -316,10 +322,10 @@ _UNKNOWN = InstalledLayout()
 
 
 class TreeDisk:
-    """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
+    """Described files, keyed by path relative to site-packages, and the raw texts of symbolic links.
 
-    Libraries at ``assumed`` paths serve every machine; nothing else is known about them. ``obstacles`` are the files at
-    which the loader stops, by path. The ``layout`` defines the name that entries use for site-packages.
+    Libraries at ``assumed`` paths match every machine, because nothing else is known about them. ``obstacles`` are the
+    files at which the loader stops, keyed by path. The ``layout`` defines the name of site-packages in entries.
     """
 
     def __init__(
@@ -342,7 +348,7 @@ class TreeDisk:
         self._walks: dict[str, Walk] = {}
 
     def find(self, path: str, machine: int) -> Library | LoaderStop | None:
-        """Return the ELF file for ``machine`` at an absolute path, or the file there that stops the loader."""
+        """Return the ELF file for ``machine`` at an absolute path, or the file at this path that stops the loader."""
         walk = self._walk(path)
         if walk.end is WalkEnd.LOOP:
             return LoaderStop(path, CIRCLE.reason) if self.is_folder(posixpath.dirname(path)) else None
@@ -367,12 +373,12 @@ class TreeDisk:
         return self.resolve(path) in self._folders
 
     def resolve(self, path: str) -> str | None:
-        """Follow symlinks and ``..`` as a kernel does: each component must exist."""
+        """Follow symbolic links and ``..`` in the same way as a kernel: each component must exist."""
         walk = self._symlinks.follow(path)
         return walk.path if walk.end is WalkEnd.REACHED and self._exists(walk.path) else None
 
     def _walk(self, path: str) -> Walk:
-        """Follow a path to a file. Paths of folders are cached, because many names are looked up in the same folder."""
+        """Follow a path to a file. Folders are cached, because many names are looked up in the same folder."""
         folder, _, name = path.rpartition("/")
         around = self._walks.get(folder)
         if around is None:
@@ -387,7 +393,7 @@ class TreeDisk:
 
 
 def place_of(library: Library) -> str:
-    """Return the path of a `TreeDisk` library relative to site-packages, or the identity of any other library."""
+    """Return the path of a library from `TreeDisk` relative to site-packages, or the identity of any other library."""
     inside = library.identity.removeprefix(f"{SITE}/")
     return posixpath.relpath(inside, SITE) if inside.startswith("/") else inside
 

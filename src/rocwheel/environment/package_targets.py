@@ -53,16 +53,18 @@ if TYPE_CHECKING:
 
 
 def read_wheel_facts(path: Path) -> WheelFacts:
-    """Read a wheel's requirements and the targets of every binary in the wheel, one member at a time.
+    """Read a wheel's requirements and the targets of all its binaries, one member at a time.
 
-    Raises `InputError` for a file that is not a wheel, is damaged or has no name, for an unreadable requirement, and
-    for a declaration that differs from the binaries.
+    Raises `InputError` for a file that isn't a wheel, is damaged, or has no name, for an unreadable requirement, and
+    for a declaration that doesn't match the binaries.
     """
     members = {member.name: member for member in read_directory(path)}
     info = find_metadata(path, members)
     metadata = _parse_metadata(members[info])
     if not metadata.get("name"):
-        raise InputError(path, f"its {info} has no Name field, or several", expected="exactly one Name field")
+        raise InputError(
+            path, f"its {info} has no Name field, or several Name fields", expected="exactly one Name field"
+        )
     requirements = tuple(metadata.get("requires_dist", ()))
     read_requirements(str(path), requirements)
     name = canonicalize_name(metadata["name"])
@@ -102,8 +104,10 @@ def _read_code(member: ZipMember, package: str) -> FileCode | None:
 def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId]) -> None:
     declared = set(decode_declaration(read_member(declaration), source=declaration.source).targets)
     if declared != targets:
-        found = f"declares {_words(declared)}, but its binaries carry {_words(targets)}"
-        raise InputError(path, shortened(found), remedy="Build it again. The declaration must match the binaries.")
+        found = f"declares {_words(declared)}, but its binaries have code for {_words(targets)}"
+        raise InputError(
+            path, shortened(found), remedy="Build the wheel again. The declaration must match the binaries."
+        )
 
 
 def _words(targets: Iterable[TargetId]) -> str:
@@ -111,7 +115,7 @@ def _words(targets: Iterable[TargetId]) -> str:
 
 
 class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
-    """The literals about requirements. ``src/rocwheel/sdk/README.md`` describes each of them."""
+    """The literals about requirements. See ``src/rocwheel/sdk/README.md`` for a description of each."""
 
     version: str
     layout: str
@@ -124,7 +128,7 @@ class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
 
 
 def find_selectors(paths: Iterable[Path]) -> list[Path]:
-    """Return the sdists among ``paths`` and below folders that select packages.
+    """Return the sdists in ``paths``, which can be folders, that select packages.
 
     Other sdists have no GPU targets before the build.
     """
@@ -133,7 +137,7 @@ def find_selectors(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_selector_facts(path: Path) -> WheelFacts:
-    """Return the requirements of the sdist for all GPUs that its release has packages for.
+    """Return the sdist's requirements for all GPUs for which its release has packages.
 
     Raises `InputError` for any other sdist and for a damaged file.
     """
@@ -175,15 +179,15 @@ def _conditional(extra: str, requirement: str, marker: str) -> str:
 
 
 def parse_literals(text: bytes) -> dict[str, Any]:
-    """Return the values that a module of literals assigns, without running the module.
+    """Return the values that a module with only literals assigns, without running the module.
 
-    Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` for any other text.
+    Raises `SyntaxError`, `ValueError`, `RecursionError`, or `MemoryError` for any other text.
     """
     statements = [node for node in parse_python(text).body if isinstance(node, ast.Assign)]
     named = {target.id: node.value for node in statements for target in node.targets if isinstance(target, ast.Name)}
     try:
         return {name: ast.literal_eval(value) for name, value in named.items()}
-    except TypeError as e:  # a set within a set, a list as a key
+    except TypeError as e:  # a set inside a set, a list as a key
         raise ValueError(str(e)) from e
 
 
@@ -198,7 +202,7 @@ _HEAD, _PIECE = 64, 1 << 20
 
 
 class DebFacts(msgspec.Struct, frozen=True):
-    """The facts about one Debian package that the coherence check needs."""
+    """The data of a Debian package for the coherence check."""
 
     path: str
     name: str
@@ -207,26 +211,26 @@ class DebFacts(msgspec.Struct, frozen=True):
     depends: tuple[Alternatives, ...] = ()
     provides: tuple[Alternatives, ...] = ()
     targets: tuple[TargetId, ...] = ()
-    """The targets of its code. For a package without code, the targets that it declares, as in Debian's own tool."""
+    """The targets of its code. For a package without code, the declared targets, as in Debian's own tool."""
     code: tuple[FileCode, ...] = ()
     """Its files with device code, and its files that open a kernel folder."""
     places: tuple[str, ...] = ()
-    """The paths where its files are installed, without the leading slash."""
+    """The installed paths of its files, without the leading slash."""
     misdeclared: Misdeclared | None = None
-    """The difference between its declaration and its code, if the processors differ."""
+    """The difference between its declaration and its code, if their processors differ."""
     recommends: tuple[Alternatives, ...] = ()
     """``Recommends`` and ``Suggests``."""
 
     @property
     def is_divided(self) -> bool:
-        """Whether device packages provide its kernels. Debian packages name such packages in ``recommends`` instead."""
+        """Whether device packages provide its kernels. Debian packages list such packages in ``recommends`` instead."""
         return False
 
 
 def read_deb_facts(path: Path) -> DebFacts:
-    """Read a package's relations, its declared targets, and the targets of every binary in it, one member at a time.
+    """Read a package's relations, its declared targets, and the targets of all its binaries, one member at a time.
 
-    Raises `InputError` for a file that is not a package, is damaged, or contains code for another machine than the
+    Raises `InputError` for a file that isn't a package, is damaged, or contains code for another machine than the
     package. Raises `WorkError` if a binary can't be unpacked.
     """
     found: list[FileCode] = []
@@ -240,7 +244,7 @@ def read_deb_facts(path: Path) -> DebFacts:
             found += [code] if code else []
             if member.content:
                 foreign.note(member.path, member.content.head)
-    raise_all(str(path), foreign.problems("Download it again."))
+    raise_all(str(path), foreign.problems("Download the package again."))
     carried = {target for code in found for target in code.own_targets}
     declared = parse_gpu_field(path, control.gpu_targets)
     return DebFacts(
@@ -259,7 +263,7 @@ def read_deb_facts(path: Path) -> DebFacts:
 
 
 def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
-    """Return the targets in the field's value, including those of newer compilers.
+    """Return the targets in the field's value, including targets of newer compilers.
 
     Raises `InputError` for other words.
     """
@@ -297,7 +301,7 @@ def _unpack(head: bytes, content: DebContent, target: IO[bytes]) -> None:
 
 
 def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence[FileCode]) -> Misdeclared | None:
-    """Compare only processors. The field is for build dependencies, and names features only if all code has them."""
+    """Compare only processors. The field is for build dependencies, and contains features only if all code has them."""
     declared = sorted(declared, key=id_sort_key)
     carried = sorted({target for file in code for target in file.own_targets}, key=id_sort_key)
     named, found = ({target.processor for target in targets} for targets in (declared, carried))
@@ -309,17 +313,20 @@ def _find_misdeclared(package: str, declared: Iterable[TargetId], code: Sequence
 
 
 def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
-    """Return the first file with code for a target. If it has several bundles, include how many have such code."""
+    """Return the first file with code for a target.
+
+    If it has several bundles, include the number of bundles with such code.
+    """
     file = next(file for file in code if target in file.own_targets)
     having = sum(target in targets for targets in file.bundles)
     return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
 
 
 def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
-    """Return the input of `check_coherence`: each package with all packages that it needs, directly or indirectly.
+    """Return the input for `check_coherence`: each package with its direct and indirect requirements.
 
-    A dependency that is not among ``packages`` is included only if it belongs to ROCm. Raises `InputError`, or
-    `ProblemsError` for several errors: for two versions of one package, and for packages of another architecture than
+    A dependency that isn't in ``packages`` is included only if it belongs to ROCm. Raises `InputError`, or
+    `ProblemsError` for several errors: for two versions of a package, and for packages of another architecture than
     most.
     """
     by_name = {package.name: package for package in packages}
@@ -347,7 +354,7 @@ class _Relations:
         self._rules = ImportRules(load_import_table("debian.toml"))
 
     def needed(self, package: DebFacts) -> tuple[str, ...]:
-        """Return the names of all packages that one needs, and the relations that no given package satisfies."""
+        """Return the names of all packages that a package needs, and the relations that no given package satisfies."""
         found: dict[str, None] = {}
         left = [package]
         while left:
@@ -371,10 +378,11 @@ def compare_packages(
     unread: list[RocwheelError],
     progress: Progress = SILENT,
 ) -> tuple[list[PackageTargets], CoherenceReport]:
-    """Compare the targets of packages, and of the packages that they need.
+    """Compare the targets of packages with the targets of the packages that they need.
 
-    Packages are wheels, the selector, or Debian packages, given as files or folders. Unreadable files are added to
-    ``unread``. An error that prevents the comparison of the others is raised together with them.
+    Packages are wheels, the selector, or Debian packages, as files or in folders. Unreadable files are added to
+    ``unread``. If an error prevents the comparison of the other files, this function raises it together with the errors
+    in ``unread``.
     """
     found = _find_packages(paths)
     sizes = [path.stat().st_size if path.exists() else 0 for path in found]
@@ -387,9 +395,9 @@ def compare_packages(
 
 
 def find_code_gaps(packages: Sequence[WheelFacts | DebFacts], unfinished: Collection[str] = ()) -> tuple[CodeGap, ...]:
-    """Return the code that libraries carry but can't find once all packages are installed together.
+    """Return the code that libraries have but can't find after all packages are installed together.
 
-    Packages that provide the kernels of ``unfinished`` packages may be missing.
+    Packages with the kernels of ``unfinished`` packages may be missing.
     """
     files = {(package.name, file.place): file for package in packages for file in package.code}
     places = ((place, package.name) for package in packages for place in package.places)
@@ -406,7 +414,7 @@ def _find_packages(paths: Sequence[Path]) -> list[Path]:
 
 
 def _expand(path: Path) -> list[Path]:
-    """Return the file itself, or the packages below the folder."""
+    """Return the file itself, or the packages in the folder."""
     found = [package for pattern in ("*.whl", "*.deb") for package in _expand_folders([path], pattern)]
     return list(dict.fromkeys(found))
 
@@ -417,12 +425,12 @@ def _read_facts(path: Path) -> WheelFacts | DebFacts:
     if path.name.endswith(".tar.gz"):
         return read_selector_facts(path)
     if path.suffix != ".whl":
-        raise InputError(path, "is not a package", expected="a wheel, the rocm sdist or a .deb file")
+        raise InputError(path, "isn't a package", expected="a wheel, the rocm sdist, or a .deb file")
     return read_wheel_facts(path)
 
 
 def _package_targets(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[PackageTargets]:
-    """Return the packages to compare. Raise an error that prevents the comparison together with the unread files."""
+    """Return the packages to compare. If an error prevents the comparison, raise it together with the unread files."""
     try:
         wheels = wheel_package_targets([one for one in facts if isinstance(one, WheelFacts)])
         return [*wheels, *deb_package_targets([one for one in facts if isinstance(one, DebFacts)])]
@@ -432,10 +440,12 @@ def _package_targets(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[Ro
 
 
 def _expand_folders(paths: Sequence[Path], pattern: str) -> list[Path]:
-    """Return the given files, and the matching files below the given folders. Raise `InputError` for other paths."""
+    """Return the given files, and the matching files in the given folders. Raises `InputError` for other paths."""
     others = [path for path in paths if not (path.is_file() or path.is_dir())]
     expected = "a file or a folder"
-    raise_all("paths", [InputError(path, "isn't a regular file", expected=expected) for path in others])
+    raise_all(
+        "paths", [InputError(path, "is neither a regular file nor a folder", expected=expected) for path in others]
+    )
     map_collecting("paths", require_listable, [path for path in paths if path.is_dir()])
     found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
     return [path for group in found for path in group if path.is_file()]

@@ -1,6 +1,6 @@
-"""Determines the platform tags of a wheel from its files, and whether the wheel belongs in platlib.
+"""Determines a wheel's platform tags from its files, and whether the wheel belongs in platlib.
 
-A repair sets both. An audit recommends the repair if it would change them.
+A repair sets both. An audit recommends a repair if it would change them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from rocwheel.wheels.platform_floor import PlatformFloor
 
 WINDOWS_TAGS = {X86: "win32", AMD64: "win_amd64", ARM64: "win_arm64"}
-"""Maps the machine number in the COFF header of a DLL or program to the platform tag."""
-# The names in Alpine's libraries and in the output of musl-gcc.
+"""The platform tags, keyed by the machine number in the COFF header of a DLL or program."""
+# The names in Alpine's libraries and in files from musl-gcc.
 _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 
 
 def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile]) -> list[str]:
     """Return the platform tags that a wheel with ``files`` should have instead of those in its name.
 
-    The machines of the files replace ``any``. Tags without a glibc, or with an older glibc than the machine's files
-    need, become the tag of the glibc that the files need. Tags that no installer accepts are left out. Tags for musl,
-    for other systems, and for machines without files stay. All tags of a wheel stay if its files need musl.
+    The machines of the files replace ``any``. Tags without a glibc version become the tag for the glibc that the
+    machine's files need, and so do tags with an older version than the files need. Tags that no installer accepts are
+    omitted. Tags for musl, for other systems, and for machines without files stay. All tags of a wheel stay if its
+    files need musl.
     """
     files = tuple(files)
     elves = {file.path: file.elf for file in files if file.elf is not None and file.elf.machine in host_machines()}
@@ -48,8 +49,8 @@ def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile])
 
 
 def misplaced_code(owner: Distribution, files: Iterable[InstalledFile]) -> InstalledFile | None:
-    """Return a machine code file that a wheel installs into purelib, on a system where purelib differs from platlib."""
-    # Windows and macOS use one folder for both.
+    """Return a file with machine code that a wheel installs into purelib, if purelib differs from platlib."""
+    # Windows and macOS use the same folder for both.
     if not owner.is_purelib or all(tag.system in ("windows", "macos") for tag in wheel_platforms(owner.label)):
         return None
     return next((file for file in files if file.is_machine_code and not file.has_scheme), None)
@@ -65,20 +66,23 @@ def _is_for_musl(elf: Elf) -> bool:
 
 
 def _floors(elves: dict[str, Elf]) -> dict[str, PlatformFloor]:
-    """Return the floor of each machine, by the machine's name in tags."""
+    """Return the minimum platform of each machine, keyed by the machine's name in tags."""
     machines = sorted({elf.machine for elf in elves.values()})
     found = (platform_floor(item for item in elves.items() if item[1].machine == machine) for machine in machines)
     return {floor.architecture: floor for floor in found if floor is not None}
 
 
 def _is_kept(platforms: Sequence[str], floor: PlatformFloor) -> bool:
-    """Return whether tags promise no older glibc than the files need. A newer glibc may be intended and stays."""
+    """Return whether tags require at least the glibc that the files need.
+
+    A newer glibc may be intended, so it stays.
+    """
     tags = parse_platforms(".".join(platforms))
     promised = lowest_glibc(tag for tag in tags if tag.machine == floor.architecture)
     return promised is not None and promised >= floor.glibc
 
 
 def _machine(platform: str) -> str:
-    """Return the machine of a tag for Linux with glibc, or an empty string for any other system."""
+    """Return the machine in a tag for Linux with glibc, or an empty string for any other system."""
     (tag,) = parse_platforms(platform)
     return tag.machine if tag.system == "glibc" else ""

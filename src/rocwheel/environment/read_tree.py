@@ -1,4 +1,4 @@
-"""Reads the paths that a user gives: wheels, folders of wheels, environments, artifacts, or any folder of files."""
+"""Reads the packages that a user passes: wheels, folders of wheels, environments, artifacts, or any folder of files."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
 
 def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
-    """Return the file with facts from its first `HEAD_SIZE` bytes: whether it stops the loader, and its kind."""
+    """Return the file with data from its first `HEAD_SIZE` bytes: whether it stops the loader, and its kind."""
     problem = "is empty; expected a shared library" if is_empty_library(file.path, head) else file.problem
     return msgspec.structs.replace(
         file,
@@ -91,17 +91,19 @@ def with_head(file: InstalledFile, head: bytes) -> InstalledFile:
 
 
 def is_worth_reading(head: bytes | Data) -> bool:
-    """Return whether `with_binary_facts` may find facts in a file that starts with these bytes."""
+    """Return whether `with_binary_facts` may find data in a file that starts with these bytes."""
     return has_facts(head) or is_cut_elf(head) or is_kpack(head)
 
 
 def with_binary_facts(
     file: InstalledFile, data: Data, *, headers_only: bool = False, whole: bool = True
 ) -> InstalledFile:
-    """Return the file with facts from its bytes. Damage to the file or its device code becomes a problem of the file.
+    """Return the file with data from its contents.
 
-    With ``headers_only``, only the headers of device code are read. Without ``whole``, bytes that only count for
-    checksums are not read.
+    Damage to the file or its device code becomes a problem of the file.
+
+    With ``headers_only``, only the headers of device code are read. Without ``whole``, bytes that only affect checksums
+    aren't read.
     """
     try:
         if is_pe(data):
@@ -126,21 +128,21 @@ def _read_host_facts(data: Data, name: str) -> tuple[Elf | None, ElfTraits | Non
 
 
 class WheelReading(msgspec.Struct, frozen=True, kw_only=True):
-    """How to read the members of wheels. By default, threads of this process read all members."""
+    """Options for reading the members of wheels. By default, threads of this process read all members."""
 
     readers: Readers | None = None
-    """Reads the members instead, such as the workers of a cluster."""
+    """Other readers for the members, such as the workers of a cluster."""
     unpack: Callable[[ZipMember], AbstractContextManager[tuple[FileRange, Digest]]] = open_unpacked
     digest: Callable[[ZipMember], Digest] = digest_member
-    """These two functions may cache results, like those of `UnpackedMembers`. ``readers`` don't use them."""
+    """This function and the next one may cache results, like those of `UnpackedMembers`. ``readers`` don't use them."""
     headers_only: bool = False
     """Whether to skip decompressing device code. ``readers`` always decompress all of it."""
 
 
 _MOST_SOURCE = 4 << 20
-"""Larger source files, in bytes, count as data that opens no libraries."""
+"""The maximum size of source files, in bytes. Larger files count as data that opens no libraries."""
 _SMALL = 256 << 10
-"""Packed members below this size, in bytes, load faster than a request takes. They are fetched together."""
+"""The maximum size of packed members that are fetched together, in bytes. A request takes longer than their data."""
 _MOST_PREFETCHED = 64 << 20
 _BY_DEFAULT = WheelReading()
 
@@ -150,8 +152,8 @@ def read_wheels(
 ) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read several wheels. ``how`` defines how members are unpacked and hashed.
 
-    A damaged member becomes a problem of its file. Raises `InputError` for a file that is not a wheel or doesn't have
-    the name of a wheel, and for damaged metadata.
+    A damaged member becomes a problem of its file. Raises `InputError` for a file that isn't a wheel or isn't named
+    like a wheel, and for damaged metadata.
     """
     opened = [_open_wheel(path, context=context) for path in paths]
     files: list[InstalledFile] = []
@@ -208,7 +210,7 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
-    # What installers reject in the headers. A problem of one member includes the member's name.
+    # Problems in the headers that installers reject. If only one member has the problem, the text includes its name.
     named = ((str(error.source).partition("!")[2], error) for error in archive.refused)
     refused = tuple(
         MetadataProblem(f"{member}: {error.fault}" if member else error.fault, (member, error.found))
@@ -223,7 +225,7 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
 
 
 def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None:
-    """Raise `InputError` for several archives of development files, because the size limit applies to each archive."""
+    """Raise `InputError` for several archives with development files. The size limit applies to each archive."""
     archives = [member.name for member in members if is_devel_archive(member.name)]
     if len(archives) > 1:
         found = f"has {len(archives)} archives of development files, {quoted(archives[0])} and others"
@@ -231,7 +233,7 @@ def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None
 
 
 def _read_source(member: ZipMember) -> bytes | None:
-    """Return the text of a module, or `None` for a large or damaged module. Damage is a problem of that file."""
+    """Return the text of a module, or `None` for a large or damaged module. Damage is reported for that file."""
     try:
         return read_member(member) if member.size <= MOST_MODULE else None
     except WorkError:
@@ -250,7 +252,7 @@ def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
 
 
 def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFile:
-    """Return the facts about a member. Damage becomes a problem of the file, so that reading continues."""
+    """Return the data of a member. Damage becomes a problem of the file, so that reading continues."""
     file = InstalledFile(
         path=installed_path(member.name, wheel_layout(wheel.rpartition("/")[2])),
         distribution=wheel,
@@ -270,12 +272,14 @@ def _check_wheel_name(path: Path) -> None:
     """Raise `InputError` for a file name without the five parts of a wheel name, or six with a build number."""
     if not is_wheel_file_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
-        raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
+        raise InputError(
+            path, "isn't named like a wheel", expected=expected, remedy="Restore the wheel's original name."
+        )
 
 
 def _with_content(file: InstalledFile, member: ZipMember, how: WheelReading) -> InstalledFile:
     head = member_head(member)
-    # Installers turn links into text files.
+    # Installers write a text file instead of a link.
     file = with_head(file, head)
     if file.mode & 0o170000 == 0o120000:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
@@ -316,15 +320,17 @@ _SKIPPED = {"__pycache__"}
 
 
 def find_site_packages(folder: Path) -> Path | None:
-    """Return the site-packages folder that ``folder`` is, or that of the environment in ``folder``."""
+    """Return ``folder`` if it is a site-packages folder, or the site-packages folder of its environment."""
     return next(iter(find_all_site_packages(folder)), None)
 
 
 def find_all_site_packages(folder: Path) -> tuple[Path, ...]:
-    """Return each site-packages folder of the environment in ``folder`` once, even if several symlinks lead there.
+    """Return the distinct site-packages folders of the environment in ``folder``.
 
-    An environment has one for each Python version that it was made for, and sometimes another in ``lib64``. On Windows,
-    it has one in ``Lib``.
+    Symbolic links to a folder don't count.
+
+    An environment has a site-packages folder for each of its Python versions, and sometimes another one in ``lib64``.
+    On Windows, the folder is in ``Lib``.
     """
     if any(folder.glob("*.dist-info")):
         return (folder,)
@@ -353,7 +359,7 @@ def read_folder(
 ) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read an installed environment or any other folder. Files belong to the distributions whose RECORD lists them.
 
-    In context, the other files belong to a distribution without a name. Raises `InputError` for paths that can't be
+    In context, all other files belong to a distribution without a name. Raises `InputError` for paths that can't be
     read.
     """
     try:
@@ -381,7 +387,7 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
 
 
 def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
-    """Yield the programs and libraries of distributions that are in an environment but outside of site-packages."""
+    """Yield the distributions' programs and libraries that are in an environment but outside of site-packages."""
     prefix = Path(os.path.realpath(find_prefix(site)))
     for place in sorted(place for place in owners if place.startswith("../")):
         path = site / place
@@ -431,7 +437,10 @@ def _installed(path: Path, *, context: bool) -> Distribution:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield the files and symlinks below a folder. Unlike ``rglob()``, raise an error for an unreadable folder."""
+    """Yield the files and symbolic links in a folder and its subfolders.
+
+    Unlike ``rglob()``, raise errors for unreadable folders.
+    """
 
     def fail(error: OSError) -> None:
         raise error
@@ -461,9 +470,9 @@ def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> 
 
 
 def _link_text(path: Path, site: Path) -> str | None:
-    """Return the text of a symlink, made relative if its target is in ``site``, or `None` for a file outside.
+    """Return a symbolic link's text, relative if its target is in ``site``, or `None` if the target is outside.
 
-    The dynamic loader treats a symlink to a file outside as a file with the symlink's name.
+    The dynamic loader treats a symbolic link to a file outside as a file with the link's name.
     """
     text = path.readlink()
     # Unlike resolve(), realpath() accepts circular symlinks.
@@ -495,9 +504,9 @@ def _sha256(data: Data) -> bytes:
 def read_artifact_folder(
     folder: Path, *, context: bool = False, progress: Progress = SILENT
 ) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read the artifacts of a folder as one merged install prefix.
+    """Read the artifacts in a folder as a single merged install prefix.
 
-    Each file belongs to the artifact that it comes from.
+    Each file belongs to its artifact.
     """
     with open_catalog(folder, progress=progress) as catalog:
         sizes = [entry.source.size if entry.source else 0 for entry in catalog.entries]
@@ -535,8 +544,8 @@ def _read_entry(entry: Entry) -> InstalledFile | None:
 UNREADABLE = "paths that can't be read"
 _ARCHIVES = (".tar", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tgz", ".zip", ".deb")
 _BESIDE = (*CHECKSUM_FILES, MANIFEST_NAME)
-"""Files of a build that are next to such archives."""
-_NOTHING, _SUBJECTS = "contains neither packages nor libraries", "wheels, an environment or artifacts"
+"""Files that a build writes next to such archives."""
+_NOTHING, _SUBJECTS = "contains neither packages nor libraries", "wheels, an environment, or artifacts"
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
@@ -549,7 +558,7 @@ def read_environments(
     unread: list[RocwheelError] | None = None,
     how: WheelReading = _BY_DEFAULT,
 ) -> Environments:
-    """Read ``paths`` and ``with_packages`` like `read_tree`, and split the result into environments."""
+    """Read ``paths`` and ``with_packages`` in the same way as `read_tree`, and split the result into environments."""
     return split_environments(read_tree(paths, with_packages, progress=progress, unread=unread, how=how))
 
 
@@ -561,15 +570,15 @@ def read_tree(
     unread: list[RocwheelError] | None = None,
     how: WheelReading = _BY_DEFAULT,
 ) -> Tree:
-    """Read ``paths`` into one tree, with ``with_packages`` as its context.
+    """Read ``paths`` into a tree, with ``with_packages`` as its context.
 
-    A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files. A
-    file that several paths lead to is read once. It is audited if any of ``paths`` leads to it. The context also
-    contains the SDK's selector, an sdist, if a folder of wheels has it or ``with_packages`` names it.
+    A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files. If
+    several paths lead to a file, it is read only once. A file is audited if any of ``paths`` leads to it. The context
+    also includes the SDK's selector, an sdist, if it is in a folder of wheels or in ``with_packages``.
 
     Raises `InputError` for any other path, and for a context folder without a package or library. Raises
-    `ProblemsError` for several such paths. If ``unread`` is a list, the errors about ``paths`` are appended to it, and
-    the tree consists of the other paths, if any. ``how`` defines how the members of wheels are read.
+    `ProblemsError` for several such paths. If ``unread`` is a list, errors about ``paths`` are appended to it, and the
+    tree consists of the other paths, if any. ``how`` defines how the members of wheels are read.
     """
     audited = real_paths(paths)
     selectors = [sdist for path in with_packages for sdist in _selectors(path)]
@@ -626,7 +635,7 @@ def _unread_names(paths: Iterable[Path], read: Iterable[Distribution]) -> frozen
 
 
 def real_paths(paths: Iterable[Path]) -> dict[str, Path]:
-    """Map the real path of each wheel and of each other folder to its first given path.
+    """Return the first given path of each wheel and of each other folder, keyed by real path.
 
     A folder of wheels stands for its wheels. Raises `InputError` for a path that the system rejects.
     """
@@ -645,19 +654,19 @@ def _wheels(path: Path) -> list[Path]:
 
 
 def _other_command(path: Path) -> str:
-    """Return which command is for a file that is no wheel."""
+    """Return advice on the command for a file that isn't a wheel."""
     if path.name.endswith(".tar.gz"):
-        return "Audit the wheels that are built from an sdist."
-    return "Use rocwheel inspect for other files."
+        return "Audit the wheels that you build from the sdist."
+    return "For other files, use rocwheel inspect."
 
 
 def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -> _Part:
     if path.is_file():
         if path.suffix != ".whl":
-            raise InputError(path, "is not a wheel", expected="a wheel or a folder", remedy=_other_command(path))
+            raise InputError(path, "isn't a wheel", expected="a wheel or a folder", remedy=_other_command(path))
         return read_wheels([path], context=context, progress=progress, how=how)
     if not path.is_dir():
-        found = "is neither a file nor a folder" if path.exists() else "does not exist"
+        found = "is neither a file nor a folder" if path.exists() else "doesn't exist"
         raise InputError(path, found, expected="a wheel or a folder", remedy=absent_remedy(path))
     if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path, context=context, progress=progress)
@@ -673,14 +682,14 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
 
 
 def _require_no_archives(path: Path, files: Iterable[InstalledFile]) -> None:
-    """Raise `InputError` for a folder that contains only sdists or other archives, because archives are not read."""
+    """Raise `InputError` for a folder that contains only sdists or other archives, because they aren't read."""
     names = sorted(file.path for file in files if file.path not in _BESIDE)
     if names and all(name.endswith(_ARCHIVES) for name in names):
-        remedy = "Name the folder of the wheels, or unpack the archives."
+        remedy = "Pass the folder of the wheels, or unpack the archives."
         raise InputError(path, f"contains only archives, such as {quoted(names[0])}", expected=_SUBJECTS, remedy=remedy)
 
 
 def _require_no_wheels_below(path: Path) -> None:
-    """Raise `InputError` for the parent of a folder of wheels, because its own files don't matter."""
+    """Raise `InputError` for the parent folder of a folder of wheels, because its own files don't matter."""
     if below := find_below(path, lambda found: found.suffix == ".whl"):
         raise InputError(path, _NOTHING, expected=_SUBJECTS, remedy=f"There are wheels in {below}.")

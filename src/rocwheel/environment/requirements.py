@@ -1,4 +1,4 @@
-"""Direct and indirect requirements of distributions: Requires-Dist with extras and markers (:pep:`508`)."""
+"""Finds direct and indirect requirements of distributions: Requires-Dist with extras and markers (:pep:`508`)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the names of a distribution's direct and indirect requirements.
 
     Requirements of an extra count if the extra is requested. The SDK's selector is a source distribution that is rarely
-    given. Its requirements come from the layout, for any target family. The markers of a wheel are evaluated for the
-    Pythons and platforms of its tags, not for the running Python.
+    given, so its requirements come from the layout, for any target family. A wheel's markers are evaluated for the
+    Python versions and platforms in its tags instead of the running Python.
     """
     wheel = owner.label if owner.is_wheel else ""
 
@@ -39,9 +39,9 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
 def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = ()) -> frozenset[str]:
     """Return the distributions that are certainly installed with a distribution and with the ``added`` ones.
 
-    These are the results of `required_distributions`, without requirements that only other versions of given
-    distributions have, and without given distributions whose version one of the requirements excludes. SDK packages
-    that are not given count as those of the releases with a known layout.
+    These are the results of `required_distributions`, except for requirements that only other versions of given
+    distributions have, and for given distributions whose version a requirement excludes. SDK packages that aren't given
+    count as packages from the releases with a known layout.
     """
     refused: frozenset[str] = frozenset()
     while True:
@@ -54,7 +54,7 @@ def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = (
 
 
 def _reached(tree: Tree, start: str, refused: Collection[str]) -> frozenset[str]:
-    """Return the requirements of a name, without the excluded distributions."""
+    """Return the direct and indirect requirements of a name, without the excluded distributions."""
 
     def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
         if name in refused:
@@ -68,7 +68,7 @@ def _reached(tree: Tree, start: str, refused: Collection[str]) -> frozenset[str]
 
 
 def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
-    """Return the given distributions whose version is excluded by a requirement of the named distributions."""
+    """Return the given distributions whose version a requirement of the named distributions excludes."""
     by_name = tree.by_name
     users = [other for name in names for other in by_name.get(name, ())]
     found = [
@@ -83,7 +83,7 @@ def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
 
 
 def _assumed(tree: Tree, requirement: Requirement) -> set[str]:
-    """Return the SDK packages that are not given and whose version a requirement names."""
+    """Return the SDK packages that aren't given and for which a requirement specifies a version."""
     name = str(canonicalize_name(requirement.name))
     sdk = {folder.distribution for folder in sdk_folders()} - {*tree.by_name}
     return sdk if name == sdk_selector().distribution else sdk & {name}
@@ -106,7 +106,7 @@ def _allows_layout(requirement: Requirement) -> bool:
 def _versioned(tree: Tree, requirement: Requirement) -> list[str]:
     """Return the given distributions that must have the version in a requirement.
 
-    The SDK's selector, which is rarely given, requires the SDK's other packages in its own version.
+    The SDK's selector, which is rarely given, requires the SDK's other packages in the same version.
     """
     name = str(canonicalize_name(requirement.name))
     given = [name] if name in tree.by_name else []
@@ -123,15 +123,15 @@ def _allows(requirement: Requirement, other: Distribution) -> bool:
 
 
 def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
-    """Return the names of a distribution's requirements that are neither given nor part of the SDK."""
+    """Return the names of a distribution's requirements that are neither given nor in the SDK."""
     known = {other.name for other in tree.distributions} | {folder.distribution for folder in sdk_folders()}
     return required_distributions(tree, owner) - known - {sdk_selector().distribution}
 
 
 def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
-    """Return the top-level folders of a release: a distribution, and those that it requires in one exact version.
+    """Return the top-level folders of a release, which is a distribution and the distributions that it pins exactly.
 
-    A distribution that is not given is assumed to have a folder with its name.
+    A distribution that isn't given is assumed to have a folder with its name.
     """
     pinned = {
         canonicalize_name(requirement.name)

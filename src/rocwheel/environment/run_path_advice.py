@@ -1,4 +1,4 @@
-"""``rocwheel runpath for``: computes the run path of a linked file from the packages that a user names.
+"""Computes the run path of a linked file from the packages that a user names, for ``rocwheel runpath for``.
 
 Audit, repair, and the build of wheels share this module.
 """
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 
 def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
-    """Return the folders of the SDK packages that are not given but are assumed to be installed with the tree.
+    """Return the folders of the SDK packages that aren't given but are assumed to be installed with the tree.
 
-    The result is empty if ``closed`` says that the tree is complete. With `None`, an installed environment is complete.
+    The result is empty if ``closed`` is true, which means that the tree is complete. With `None`, an installed
+    environment is complete.
     """
     if tree.is_installed if closed is None else closed:
         return ()
@@ -42,7 +43,7 @@ def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkF
 
 
 def assumed_package_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
-    """Return the folders of known packages outside the SDK, such as torch, that files need and that are not given.
+    """Return the folders of known non-SDK packages, such as torch, that files need and that aren't given.
 
     A package counts if files need one of its libraries and no given package has that library. For ``closed``, see
     `assumed_sdk_folders`.
@@ -61,11 +62,11 @@ def assumed_package_folders(tree: Tree, *, closed: bool | None = None) -> tuple[
 def places_for_machine(
     tree: Tree, assumed: Iterable[SdkFolder], machine: int, cpu_level: CpuLevel = "x86-64"
 ) -> LibraryPlaces:
-    """Return the places of libraries: first in the folders of the tree, then in the ``assumed`` folders.
+    """Return the folders with libraries: first those in the tree, then the ``assumed`` folders.
 
-    Libraries for another ELF machine number than ``machine`` don't count, because the loader skips them. Folders that
-    are only for some processors are left out, because the loader searches them by itself. A library that is only in
-    such folders counts as being in the parent folder if a processor of ``cpu_level`` finds it.
+    Libraries for another ELF machine number than ``machine`` don't count, because the loader skips them. Folders for
+    only some processors are omitted, because the loader searches them by itself. A library that is only in such folders
+    counts as being in the parent folder if a processor of ``cpu_level`` finds it.
     """
     machines = tree.library_machines
     found = {
@@ -83,7 +84,7 @@ def places_for_machine(
 def missing_libraries(
     elf: Elf, dlopen: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> tuple[str, ...]:
-    """Return the libraries that a file needs or opens by name (``dlopen``) but neither the packages nor the system has.
+    """Return libraries that a file needs or opens by name (``dlopen``), but that no package and no system has.
 
     An optional filtee counts only if it is also needed or opened.
     """
@@ -93,7 +94,7 @@ def missing_libraries(
 
 
 class RunPathEntry(msgspec.Struct, frozen=True):
-    """One entry: its spelling in run paths, its folder relative to site-packages, and the libraries it provides."""
+    """An entry: its text in run paths, its folder relative to site-packages, and the libraries in the folder."""
 
     entry: str
     folder: str
@@ -111,14 +112,14 @@ class RunPathAdvice(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The entries as spelled in run paths."""
+        """The texts of the entries in run paths."""
         return tuple(entry.entry for entry in self.entries)
 
 
 def advise(
     file: Path, at: str, packages: Sequence[str], dlopen: Sequence[str] = (), cpu_level: CpuLevel = "x86-64"
 ) -> RunPathAdvice:
-    """Return the shortest run path for a file that is installed ``at`` a path in site-packages.
+    """Return the shortest run path for a file whose installed path in site-packages is ``at``.
 
     ``packages`` are wheels, folders, or names of SDK packages with a known layout. ``dlopen`` are libraries that the
     file opens by name. A processor of ``cpu_level`` must find all libraries. Raises `InputError` for packages that
@@ -131,7 +132,7 @@ def advise(
         if not path.exists():
             expected = f"a wheel, a folder, or one of {', '.join(sorted(known))}"
             msg = f"--with {path}"
-            raise InputError(msg, "does not exist", expected=expected)
+            raise InputError(msg, "doesn't exist", expected=expected)
     place = normalized_place(at, file.name)
     elf = _read(file)
     places = places_for_machine(read_tree(paths), layout, elf.machine, cpu_level)
@@ -144,11 +145,11 @@ def _read(file: Path) -> Elf:
 
 
 def normalized_place(text: str, file_name: str) -> str:
-    """Return the path where a file is installed, relative to site-packages.
+    """Return the installed path of a file, relative to site-packages.
 
     The leading ``site-packages/`` is optional, and so is the file's name after a slash. Raises `InputError` for a path
-    outside of site-packages. Also raises it if the last part may be a folder because it is neither the file's name nor
-    that of a shared library.
+    outside of site-packages. Also raises `InputError` if the last part may be a folder, because it is neither the
+    file's name nor the name of a shared library.
     """
     place = "" if text == "site-packages" else text.removeprefix("site-packages/")
     if text.endswith("/") or text == "site-packages":
@@ -161,7 +162,7 @@ def normalized_place(text: str, file_name: str) -> str:
     if last != file_name and ".so" not in last:
         folder = text or "site-packages"
         expected = f"{folder}/ for a folder, or a path that ends with {file_name} or the name of a shared library"
-        raise _place_error(text, "ambiguous: it may name a folder or the file", expected)
+        raise _place_error(text, "ambiguous: it may be a folder or the file", expected)
     return normal
 
 
@@ -172,7 +173,9 @@ def _place_error(text: str, found: str, expected: str) -> InputError:
 def advise_run_path(
     elf: Elf, place: str, places: LibraryPlaces, system: SystemLibraries, dlopen: Sequence[str] = ()
 ) -> RunPathAdvice:
-    """Return the shortest run path for a file at ``place``, relative to site-packages, ignoring its current run path.
+    """Return the shortest run path for a file at ``place``, relative to site-packages.
+
+    Its current run path is ignored.
 
     ``dlopen`` are libraries that the file opens by name. They count like the libraries that it needs.
     """

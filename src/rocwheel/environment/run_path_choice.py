@@ -1,14 +1,14 @@
-"""Determines the folders in the run path of a file. The rule is the same for built, linked, and repaired files.
+"""Determines the folders in a file's run path. The rule is the same for built, linked, and repaired files.
 
-1. Folders in the file's run path come first, then the folders of a search, in its order. Folders that no given
-   package has don't count, except those that the caller keeps (`KeptEntries`).
-2. Each library that the file needs, or is said to open by name, is taken from the first folder that holds it
-   (`choose_folders`). A folder from which nothing is taken is left out. A file that calls ``dlopen`` may open any
+1. Folders in the file's run path come first, then the search folders, in order. Folders that no given
+   package has don't count, except for those that the caller keeps (`KeptEntries`).
+2. Each library that the file needs, or opens by name, comes from the first folder that contains it
+   (`choose_folders`). A folder without such a library is omitted. A file that calls ``dlopen`` may open any
    library by name, so it gets every folder.
 3. A run path that already leads to every library stays unchanged.
 
-The search order is fixed if the recipe or a description defines one. Otherwise, it is the fewest folders that hold the
-libraries (`fewest_folders`).
+The search order is fixed if the recipe or a description defines one. Otherwise, the search consists of the fewest
+folders that contain the libraries (`fewest_folders`).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 class SetRunpath(msgspec.Struct, frozen=True):
-    """An edit that sets the run path of a file under one tag of its dynamic section.
+    """An edit that sets a file's run path under a tag in its dynamic section.
 
-    The edit also realigns library segments that older releases of glibc reject.
+    The edit also realigns segments of libraries that older glibc releases reject.
     """
 
     value: str
     tag: RunpathTag
 
     def applied_to(self, elf: Elf) -> Elf:
-        """Return the facts of a file with this run path and without a run path under the other tag."""
+        """Return a file's data with this run path and without a run path under the other tag."""
         value = self.value or None
         is_runpath = self.tag is RunpathTag.RUNPATH
         return msgspec.structs.replace(
@@ -54,37 +54,37 @@ class SetRunpath(msgspec.Struct, frozen=True):
 
 
 class LibraryPlaces(msgspec.Struct, frozen=True):
-    """The folders of the libraries in the given packages, relative to site-packages."""
+    """The folders with the given packages' libraries, relative to site-packages."""
 
     providers: dict[str, tuple[str, ...]]
-    """Maps each file name to the folders that hold a library of that name, the preferred folder first."""
+    """The folders with a library of this name, keyed by file name. The preferred folder comes first."""
     folders: frozenset[str]
     """All folders that exist after the packages are installed."""
     layout: InstalledLayout = InstalledLayout()
-    """The layout of the environment. Programs find site-packages only by its name."""
+    """The layout of the environment. Programs reach site-packages only by its name."""
 
     def has(self, folder: str) -> bool:
-        """Return whether a folder exists, even if it only contains other folders."""
+        """Return whether a folder exists, even if it contains only other folders."""
         return folder in self.folders or any(other.startswith(f"{folder}/") for other in self.folders)
 
     def joined(self, others: LibraryPlaces) -> LibraryPlaces:
-        """Return the places of both. For a library in several folders, the folders of ``self`` come first."""
+        """Return the combined places. If both have folders for a library, the folders of ``self`` come first."""
         providers = dict(self.providers)
         for name, folders in others.providers.items():
             providers[name] = tuple(dict.fromkeys((*providers.get(name, ()), *folders)))
         return LibraryPlaces(providers, self.folders | others.folders, self.layout)
 
     def resolve(self, entry: str, folder: str) -> str | None:
-        """Return the folder that an entry of a file in ``folder`` leads to, or `None` if other packages decide that.
+        """Return the folder of an entry in a file in ``folder``, or `None` if the folder depends on other packages.
 
-        This is so for an entry that doesn't start with ``$ORIGIN``, and for one that goes through an unknown folder and
-        back: the loader skips such an entry unless the folder exists.
+        That is the case for an entry that doesn't start with ``$ORIGIN``, and for an entry that enters and leaves an
+        unknown folder: the loader skips such an entry unless the folder exists.
         """
         place = resolve_entry(entry, folder) if all(map(self.has, redundant_steps(entry, folder))) else None
         return None if place is None else self.layout.inside(place)
 
     def spell(self, folder: str, origin: str) -> str:
-        """Spell a folder as a run path entry of a file in ``origin``.
+        """Return the run path entry for a folder in a file in ``origin``.
 
         Such an entry must exist (`InstalledLayout.spell`).
         """
@@ -93,40 +93,40 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         return entry
 
     def leads_beyond(self, run_path: str | None, folder: str) -> bool:
-        """Return whether the run path of a file in ``folder`` may lead to libraries outside the given packages.
+        """Return whether the run path of a file in ``folder`` may lead to libraries outside of the given packages.
 
-        Such libraries inherit an RPATH, and what they find through it is unknown.
+        Such libraries inherit an RPATH, and it is unknown which files they find through the RPATH.
         """
         alive = [entry for entry in split_run_path(run_path) if not leads_nowhere(entry, folder)]
         return any(self.resolve(entry, folder) not in self.folders for entry in alive)
 
 
 class KeptEntries(msgspec.Struct, frozen=True):
-    """Entries of a file's run path that stay although no given package has their folders."""
+    """Run path entries that stay although no given package has their folders."""
 
     folders: frozenset[str] = frozenset()
-    """Folders relative to site-packages. Entries that lead there keep their position among the others."""
+    """Folders relative to site-packages. Entries for them keep their position among the other entries."""
     intended: frozenset[str] = frozenset()
-    """Entries that stay unchanged. They are right for every location of the file."""
+    """Entries that stay unchanged. They are correct for every location of the file."""
     is_all: bool = False
-    """Whether a file that calls ``dlopen`` needs only the folders of the libraries that it is said to open."""
+    """Whether a file that calls ``dlopen`` needs only the folders with the listed libraries that it opens."""
 
 
 _NOTHING = KeptEntries()
 
 
 def origin_relative(folder: str, origin: str) -> str:
-    """Spell a folder as a run path entry of a file in ``origin``. Both are relative to site-packages."""
-    # relpath() resolves relative paths in the working directory, where ".." may lead nowhere.
+    """Return the run path entry for a folder in a file in ``origin``. Both are relative to site-packages."""
+    # relpath() resolves relative paths against the working directory, where ".." may not exist.
     relative = posixpath.relpath(posixpath.join(SITE, folder), posixpath.join(SITE, origin))
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
 
 def library_places(installed: Iterable[str]) -> LibraryPlaces:
-    """Index the installed files, given by their paths relative to site-packages.
+    """Index the installed files, whose paths are relative to site-packages.
 
-    The loader looks up a NEEDED name as a file name; the file's SONAME doesn't matter. Folders that are only for some
-    processors (``glibc-hwcaps``) don't count, because the loader searches them by itself.
+    The loader looks up a NEEDED name as a file name, regardless of the file's SONAME. Folders for only some processors
+    (``glibc-hwcaps``) don't count, because the loader searches them by itself.
     """
     providers: dict[str, dict[str, None]] = {}
     folders: set[str] = set()
@@ -139,7 +139,7 @@ def library_places(installed: Iterable[str]) -> LibraryPlaces:
 
 
 def fewest_folders(names: Sequence[str], places: LibraryPlaces, own: str) -> tuple[str, ...]:
-    """Return a smallest set of folders that holds all of ``names`` that any folder holds.
+    """Return a smallest set of folders that contains all available libraries in ``names``.
 
     Among folders with equally many libraries, the file's ``own`` folder comes first, then the first listed folder.
     """
@@ -154,9 +154,9 @@ def fewest_folders(names: Sequence[str], places: LibraryPlaces, own: str) -> tup
 
 
 def choose_folders(names: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> dict[str, tuple[str, ...]]:
-    """Return the folders of ``search`` that provide libraries, in order, each with the names taken from it.
+    """Return the folders in ``search`` that provide libraries, in order, each with the names of its libraries.
 
-    Each library is taken from the first folder that holds it, as the loader does.
+    Each library comes from the first folder that contains it, as in the loader.
     """
     chosen: dict[str, tuple[str, ...]] = dict.fromkeys(search, ())
     for name in dict.fromkeys(names):
@@ -178,8 +178,8 @@ def run_path_edit(
 ) -> SetRunpath | None:
     """Return the edit with which a file in ``folder`` finds its libraries, or `None` if no edit is needed.
 
-    ``search`` are folders in search order; the module docstring describes the rule. ``opened`` are libraries that the
-    file is said to open by name, whether or not it calls ``dlopen`` itself.
+    ``search`` are folders in search order. The module docstring describes the rule. ``opened`` are libraries that the
+    file opens by name, regardless of whether it calls ``dlopen`` itself.
     """
     entries = split_run_path(elf.run_path)
     judged = tuple(entry for entry in entries if entry not in kept.intended)
@@ -207,7 +207,7 @@ def _spelled(entry: str, folder: str, places: LibraryPlaces) -> str:
 
 
 def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]) -> list[str]:
-    """Return entries, each once, in the order of the old run path. New entries come before the intended ones."""
+    """Return the distinct entries in the order of the old run path. New entries come before the intended ones."""
     old = [entry for entry in dict.fromkeys(order) if entry in chosen or entry in intended]
     new = [entry for entry in dict.fromkeys(chosen) if entry not in old]
     first = next((index for index, entry in enumerate(old) if entry in intended), len(old))
@@ -215,22 +215,22 @@ def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]
 
 
 class _File(msgspec.Struct, frozen=True):
-    """The requirements of a file on its run path, with the entries to check."""
+    """A file's requirements for its run path, and the entries to check."""
 
     folder: str
     entries: tuple[str, ...]
     wanted: tuple[str, ...]
-    """The libraries that the file needs, and those that it is said to open by name."""
+    """The libraries that the file needs or opens by name."""
     opens_any: bool
     """Whether the file may open other libraries by name."""
     is_tagged: bool
-    """Whether the file has no run path under another tag than the new one."""
+    """Whether the file has no run path under a tag other than the new one."""
 
 
 def _changed_entries(
     file: _File, search: Sequence[str], places: LibraryPlaces, kept: KeptEntries
 ) -> Sequence[str] | None:
-    """Return the entries that replace the checked ones, or `None` if the checked entries are right."""
+    """Return the entries that replace the checked ones, or `None` if the checked entries are correct."""
     led_to = [place for entry in file.entries if (place := places.resolve(entry, file.folder)) is not None]
     stays = [place for place in led_to if place in places.folders or place in kept.folders]
     if _is_well_formed(file, stays) and _finds_all(file, stays, search, places):
@@ -242,14 +242,14 @@ def _changed_entries(
 
 
 def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
-    """Return whether each entry leads to a separate folder."""
+    """Return whether each entry leads to a different folder."""
     return (
         file.is_tagged and not any(map(goes_back, file.entries)) and len(stays) == len(file.entries) == len(set(stays))
     )
 
 
 def _finds_all(file: _File, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
-    """Return whether folders hold every library that any folder holds. Files that open others need the whole search."""
+    """Return whether folders contain every available library. Files that open other libraries need the whole search."""
     found = [places.providers[name] for name in file.wanted if name in places.providers]
     within_reach = ([place for place in held if places.layout.spell(place, file.folder)] for held in found)
     holders = [held for held in within_reach if held]

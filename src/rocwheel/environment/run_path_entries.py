@@ -1,6 +1,6 @@
-"""The entries of RPATH and RUNPATH (``ld.so(8)``): their dynamic string tokens, and the rules that they must follow.
+"""Parses the entries of RPATH and RUNPATH (``ld.so(8)``), including their tokens, and checks them with rules.
 
-In each folder, glibc's loader first searches ``glibc-hwcaps/LEVEL`` for the levels of the processor, the highest level
+In each folder, glibc's loader first searches ``glibc-hwcaps/LEVEL`` for the processor's levels, the highest level
 first. Among ROCm's host architectures, only x86-64 has such levels.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 CpuLevel = Literal["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
-"""The levels of the x86-64 psABI. Every processor supports the first."""
+"""The levels of the x86-64 psABI. Every processor supports the first level."""
 
 _FOLDER = "glibc-hwcaps"
 
@@ -34,15 +34,15 @@ def hwcaps_folders(level: CpuLevel) -> tuple[str, ...]:
 
 
 def has_level(folder: str) -> bool:
-    """Return whether a folder holds libraries for some processors only. Run paths name its parent folder."""
+    """Return whether a folder contains libraries for only some processors. Run paths contain its parent folder."""
     return f"/{_FOLDER}/" in f"/{folder}/"
 
 
 def searched_folders(folders: Iterable[str], level: CpuLevel) -> tuple[str, ...]:
-    """Return the folders that a run path must name to find a library that is in ``folders``.
+    """Return the folders that a run path needs for a library in ``folders``.
 
-    These are the folders for every processor. If there are no such folders, they are the parent folders of the
-    subfolders that the loader searches on a processor of ``level``.
+    These are the folders for all processors. If there are no such folders, these are the parents of the subfolders that
+    the loader searches on a processor of ``level``.
     """
     found = tuple(dict.fromkeys(folders))
     plain = tuple(folder for folder in found if not has_level(folder))
@@ -51,7 +51,7 @@ def searched_folders(folders: Iterable[str], level: CpuLevel) -> tuple[str, ...]
 
 
 _WORKING_FOLDER = "/the-working-folder"
-"""Stands for the working directory of the process. Files there are found only by accident."""
+"""A placeholder for the working directory of the process, where files are found only by accident."""
 
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
@@ -69,14 +69,17 @@ _DEAD = re.compile(
 )
 _WRITABLE = re.compile(r"^/+(tmp|var/tmp|dev/shm|run/shm|run/lock|var/lock)(/|$)")
 _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
-"""Bazel's folder names that packages may also have. They count only below a package and above site-packages."""
+"""Bazel's folder names that packages may also have.
+
+They count only inside of a package and outside of site-packages.
+"""
 _NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
-"""Site-packages without a Python minor version, which no environment has. ``lib`` may come from the way up."""
+"""Site-packages without a minor Python version, which no environment has. ``lib`` may be part of the way up."""
 _ONE_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?(python|pypy)3\.[0-9]+t?/site-packages(/|$)")
 
 
 def split_run_path(text: str | None) -> tuple[str, ...]:
-    """Return the entries of a run path. As for the loader, an empty entry stands for the working directory."""
+    """Return the entries in a run path. An empty entry means the working directory, as in the loader."""
     return tuple(text.split(":")) if text else ()
 
 
@@ -86,12 +89,15 @@ def is_origin_relative(entry: str) -> bool:
 
 
 def is_relative(entry: str) -> bool:
-    """Return whether an entry depends on the working directory, like one with a misquoted ``$ORIGIN``."""
+    """Return whether an entry depends on the working directory, for example, because of a misquoted ``$ORIGIN``."""
     return not entry.startswith("/") and not is_origin_relative(entry) and not lost_origin(entry)
 
 
 def goes_back(entry: str) -> bool:
-    """Return whether an entry has ``..`` after a folder name. The kernel follows it only if the folder exists."""
+    """Return whether an entry has ``..`` after a folder name.
+
+    The kernel follows the entry only if the folder exists.
+    """
     return _BACK.search(entry) is not None
 
 
@@ -101,7 +107,7 @@ def is_build_folder(entry: str) -> bool:
 
 
 def is_writable_by_all(entry: str) -> bool:
-    """Return whether every user of a machine can make the folder of an entry, with a library of their own in it."""
+    """Return whether every user of a machine can create an entry's folder, and put a library into it."""
     return _WRITABLE.match(posixpath.normpath(entry)) is not None
 
 
@@ -116,11 +122,12 @@ def lost_origin(entry: str) -> bool:
 
 
 def leads_nowhere(entry: str, folder: str) -> bool:
-    """Return whether an entry of a file in ``folder`` can't lead to a library on any user's machine.
+    """Return whether an entry in a file in ``folder`` can't lead to a library on any user's machine.
 
-    Such an entry leads to a folder that only builds or no environments have, or to the working directory, or has lost
-    its ``$ORIGIN``. This test is narrower than `is_build_folder`, which goes by names that users' folders may also have
-    (``/opt/site-packages``, ``/home/me/rocm/lib``, ``/workspace/rocm/lib``, or a package called ``sandbox``).
+    This applies to entries for folders that only builds have or that no environment has, entries for the working
+    directory, and entries that lost their ``$ORIGIN``. This test is narrower than `is_build_folder`, which uses names
+    that users' folders may also have (``/opt/site-packages``, ``/home/me/rocm/lib``, ``/workspace/rocm/lib``, or a
+    package called ``sandbox``).
     """
     place = resolve_entry(entry, folder)
     if place is None:
@@ -132,15 +139,15 @@ def leads_nowhere(entry: str, folder: str) -> bool:
 
 
 def names_one_python(place: str) -> bool:
-    """Return whether a folder, relative to site-packages, is below the site-packages of one Python version."""
+    """Return whether a folder, relative to site-packages, is in the site-packages folder of one Python version."""
     return _ONE_PYTHON.search(place) is not None
 
 
 def redundant_steps(entry: str, folder: str) -> list[str]:
-    """Return the folders that an entry of a file in ``folder`` enters and leaves again by ``..``.
+    """Return the folders that an entry in a file in ``folder`` enters and leaves again with ``..``.
 
-    The kernel follows such an entry only if these folders exist. All are relative to site-packages. The result is empty
-    for an entry that doesn't start with ``$ORIGIN``.
+    The kernel follows such an entry only if these folders exist. All folders are relative to site-packages. The result
+    is empty for an entry that doesn't start with ``$ORIGIN``.
     """
     match = _ORIGIN_FIRST.match(entry)
     found, place, entered = [], folder, 0
@@ -159,13 +166,13 @@ def is_host_folder(entry: str) -> bool:
 
 
 def expand_entry(entry: str, origin: str) -> str:
-    """Return the path that an entry of a file in ``origin`` stands for. The file system resolves ``..``."""
+    """Return the path that an entry in a file in ``origin`` represents. The file system resolves ``..``."""
     expanded = _ORIGIN.sub(lambda _: origin, entry)
     return expanded if expanded.startswith("/") else posixpath.join(_WORKING_FOLDER, expanded)
 
 
 def resolve_entry(entry: str, folder: str) -> str | None:
-    """Return the folder that an entry of a file in ``folder`` leads to, or `None` if it doesn't start with ``$ORIGIN``.
+    """Return the folder of an entry in a file in ``folder``, or `None` if the entry doesn't start with ``$ORIGIN``.
 
     Both folders are relative to site-packages. An empty string stands for site-packages itself.
     """
@@ -177,10 +184,10 @@ def resolve_entry(entry: str, folder: str) -> str | None:
 
 
 def folders_beyond(release: Collection[str], run_path: str | None, folder: str) -> list[str]:
-    """Return the folders outside of a release that the run path of a file in ``folder`` leads to, each once.
+    """Return the distinct folders outside of a release to which the run path of a file in ``folder`` leads.
 
-    ``release`` are top-level folders of site-packages. An RPATH must not lead outside of them: ``LD_LIBRARY_PATH``
-    can't override it, and libraries loaded from there inherit it. Build folders belong to no package.
+    ``release`` contains top-level folders in site-packages. An RPATH must not lead outside of them: ``LD_LIBRARY_PATH``
+    can't override the RPATH, and libraries from other folders inherit it. Build folders belong to no package.
     """
     found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
     beyond = (place for place in found if place and place.partition("/")[0] not in release)
@@ -188,39 +195,38 @@ def folders_beyond(release: Collection[str], run_path: str | None, folder: str) 
 
 
 class EntryRule(msgspec.Struct, frozen=True):
-    """A rule with its name in the audit, a test for entries that break it, and a description."""
+    """A rule: its name in the audit, a test for entries that violate it, and a description."""
 
     name: str
     is_broken_by: Callable[[str], bool]
     words: str
     is_error: bool = True
-    """Whether such an entry is always wrong, rather than valid on some machines."""
+    """Whether such an entry is always wrong, instead of valid on some machines."""
 
     def describe(self, entries: list[str]) -> str:
-        """Return a description of the entries that break the rule."""
+        """Return a description of the entries that violate the rule."""
         return self.words.format(first_of(list(map(repr, entries))))
 
 
 RELATIVE = EntryRule("run-path-relative", is_relative, "searches {} relative to the working directory")
 EATEN_ORIGIN = EntryRule("run-path-eaten-origin", lost_origin, "has {}: a shell or make has removed $ORIGIN")
-BUILD_FOLDER = EntryRule("run-path-build-folder", is_build_folder, "searches {}, a folder of the build machine")
+BUILD_FOLDER = EntryRule("run-path-build-folder", is_build_folder, "searches {}, a folder on the build machine")
 HOST_FOLDER = EntryRule(
-    "run-path-absolute", is_host_folder, "searches {}, absolute folders of the host", is_error=False
+    "run-path-absolute", is_host_folder, "searches {}, absolute folders on the host", is_error=False
 )
 ENTRY_RULES = (RELATIVE, EATEN_ORIGIN, BUILD_FOLDER, HOST_FOLDER)
 _CONTROL = re.compile(r"[\0-\x1f\x7f]")
 _QUOTING = (
-    "Write $ORIGIN unchanged, in single quotes; 'rocwheel runpath for --tool TOOL' prints the form that a build "
-    "tool needs."
+    "Pass $ORIGIN unchanged, in single quotes. 'rocwheel runpath for --tool TOOL' prints the text for a build tool."
 )
 
 
 def entry_problems(source: Path | str, entries: Sequence[str], *, remedy: str = "") -> tuple[InputError, ...]:
-    """Return an error about ``source`` for each rule whose violation is wrong wherever the file is installed.
+    """Return an error about ``source`` for each violation that is wrong for every location of the file.
 
-    Control characters are also such a fault, because no user folder has them in its name.
+    Control characters are also an error, because users' folders don't have them in their names.
     """
-    expected = "$ORIGIN, $ORIGIN/FOLDER or an absolute path on users' machines"
+    expected = "$ORIGIN, $ORIGIN/FOLDER, or an absolute path on users' machines"
     advice = f"{_QUOTING} {remedy}".rstrip()
     control = [repr(entry) for entry in entries if _CONTROL.search(entry)]
     found = [f"has control characters in {first_of(control)}"] if control else []
@@ -229,7 +235,7 @@ def entry_problems(source: Path | str, entries: Sequence[str], *, remedy: str = 
 
 
 def doubtful_entries(entries: Sequence[str]) -> tuple[str, ...]:
-    """Return descriptions of the entries that are valid on some machines only."""
+    """Return descriptions of the entries that are valid on only some machines."""
     return _broken_rules(entries, is_error=False)
 
 

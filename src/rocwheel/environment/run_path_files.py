@@ -1,4 +1,4 @@
-"""Reads the run paths of files, and writes copies with other run paths."""
+"""Reads the run paths of files, and writes copies with new run paths."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _UNUSABLE = "files that can't be used"
 _LOADED = {ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT}
 _BATCH, _LEAST = 8 << 20, 128 << 10
-"""Approximate bytes of copies to write to disk together, and the minimum size that a file counts as."""
+"""The approximate size of copies that are written together, and the minimum size that counts for a file, in bytes."""
 
 
 class FileRunPath(msgspec.Struct, frozen=True):
-    """The folders where the loader searches for the libraries of one file."""
+    """The folders in which the loader searches for a file's libraries."""
 
     file: str
     kind: ElfKind
@@ -52,24 +52,26 @@ class ChangedFile(msgspec.Struct, frozen=True):
     written: str
     size: int
     is_changed: bool
-    """``False`` if the run path was right already and the file was copied unchanged."""
+    """False if the run path was already correct and the file was copied unchanged."""
 
 
 def read_run_paths(
     paths: Sequence[Path], unread: list[RocwheelError], progress: Progress = SILENT
 ) -> tuple[FileRunPath, ...]:
-    """Read the run path of each ELF file in ``paths``: files, wheels, and folders with their subfolders.
+    """Read the run path of each ELF file in ``paths``, which are files, wheels, and folders with their subfolders.
 
     In folders and wheels, other binaries are skipped, and so are ELF files that the loader doesn't load. Errors about
-    unreadable files are appended to ``unread``, and raised if no other file is found (`ProblemsError` for several).
-    Raises `InputError` if there is no ELF file.
+    unreadable files are appended to ``unread``. If there is no other file, they are raised (`ProblemsError` for
+    several). Raises `InputError` if there is no ELF file.
     """
     binaries = tracked_binaries(list(find_all_binaries(paths)), "reading", progress)
     files = tuple(file for file in map_skipping(_UNUSABLE, _read, binaries, unread) if file)
     if not files:
         raise_all(_UNUSABLE, unread)
         raise InputError(
-            ", ".join(map(str, paths)), "no ELF file found", expected="ELF files, or wheels or folders of them"
+            ", ".join(map(str, paths)),
+            "there is no ELF file",
+            expected="ELF files, or wheels or folders with ELF files",
         )
     return files
 
@@ -77,11 +79,13 @@ def read_run_paths(
 def write_run_paths(
     paths: Sequence[Path], edit: SetRunpath, dest_dir: Path, *, remedy: str = "", progress: Progress = SILENT
 ) -> tuple[ChangedFile, ...]:
-    """Write a copy of each file with another run path to ``dest_dir``, under its name. An empty run path removes it.
+    """Write a copy of each file with a new run path to ``dest_dir``, under its name.
 
-    The copies get the safe permissions of the files (`safe_mode`). Nothing is written unless every file can be changed.
-    Raises `ProblemsError` with the files that can't be changed, `WorkError` if a copy can't be written, and
-    `InputError` with ``remedy`` if a copy would overwrite its own file.
+    An empty run path removes the old one.
+
+    The copies get safe permissions (`safe_mode`). Nothing is written unless every file can be changed. Raises
+    `ProblemsError` with the files that can't be changed, `WorkError` if a copy can't be written, and `InputError` with
+    ``remedy`` if a copy would overwrite its source file.
     """
     _check_names(paths)
     _check_targets(paths, dest_dir, remedy)
@@ -111,7 +115,7 @@ def _check_targets(paths: Sequence[Path], dest_dir: Path, remedy: str) -> None:
 
 
 def _read(found: Binary | InputError) -> FileRunPath | None:
-    """Return the run path of a binary, or `None` if the loader doesn't load it and it is in a folder or wheel."""
+    """Return a binary's run path, or `None` for a binary in a folder or wheel that the loader doesn't load."""
     if isinstance(found, InputError):
         raise found
     with found.view() as data:
@@ -133,7 +137,7 @@ def _write_batch(batch: Sequence[PatchedContent], dest_dir: Path, executor: Exec
     with atomic_files(executor) as files:
         for content in batch:
             path = Path(content.source.path)
-            # The copy belongs to the user who makes it, whose rights it must not give away.
+            # The copy belongs to the user who creates it, so it must not pass on that user's rights.
             files.append(AtomicFile(dest_dir / path.name, mode=safe_mode(path.stat().st_mode)))
             with content.source.view() as data:
                 for piece in content.patch.pieces(data):

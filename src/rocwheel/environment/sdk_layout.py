@@ -1,4 +1,4 @@
-"""The folders of the public libraries in ROCm's packages, for use without the packages."""
+"""Lists the folders of the public libraries in ROCm's packages, for use without the packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 9
 
 
 class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """A folder of a distribution, relative to site-packages, with the SONAMEs of its libraries."""
+    """A folder in a distribution, relative to site-packages, with the SONAMEs of its libraries."""
 
     distribution: str
     folder: str
@@ -33,7 +33,7 @@ class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fiel
 
 
 class SdkSelector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The distribution whose extras select the other SDK packages: its requirements with and without each extra."""
+    """The distribution whose extras select the other SDK packages, and its requirements with and without extras."""
 
     distribution: str
     requires: tuple[str, ...]
@@ -59,26 +59,26 @@ def sdk_selector() -> SdkSelector:
 
 
 def sdk_folders() -> tuple[SdkFolder, ...]:
-    """Return the layout from the table next to this module, in the order in which run paths name the folders."""
+    """Return the layout from the table next to this module, in the folders' order in run paths."""
     return _layout().folders
 
 
 def sdk_search_folders(family: str = "") -> tuple[str, ...]:
-    """Return the folders in site-packages that run paths of a framework's libraries may lead to, in order.
+    """Return the folders in site-packages to which run paths of a framework's libraries may lead, in order.
 
-    ``family`` selects the packages of one target family, for an SDK in the per-family layout.
+    ``family`` selects the packages of a target family, for an SDK in the per-family layout.
     """
     return tuple(folder.of_family(family) for folder in sdk_folders())
 
 
 def layout_releases(names: Iterable[str] = ()) -> tuple[int, ...]:
-    """Return the major ROCm releases with a known layout that have all layout libraries among ``names``."""
+    """Return the major ROCm releases with a known layout that contain all layout libraries in ``names``."""
     known = [_layout().of_release.get(name, _layout().releases) for name in names]
     return tuple(release for release in _layout().releases if all(release in found for found in known))
 
 
 def is_newer_than_layout(soname: str) -> bool:
-    """Return whether a SONAME belongs to a layout library in a later version than in any known release."""
+    """Return whether a SONAME belongs to a later version of a layout library than in any known release."""
     version = _version(soname)
     others = [known for name in other_versions(soname) if (known := _version(name)) is not None]
     return version is not None and bool(others) and all(version > other for other in others)
@@ -91,17 +91,17 @@ def _version(soname: str) -> int | None:
 
 
 def short_name(soname: str) -> str | None:
-    """Return the name of a library in ``rocm_sdk``, or `None` for a library that is not public."""
+    """Return a library's name in ``rocm_sdk``, or `None` for a library that isn't public."""
     return _layout().short_names.get(soname.partition(".so")[0])
 
 
 def find_sdk_library(soname: str) -> SdkFolder | None:
-    """Return the folder that holds the library with a SONAME, or `None` if no folder does."""
+    """Return the folder that contains the library with a SONAME, or `None` if there is no such folder."""
     return next((folder for folder in sdk_folders() if soname in folder.libraries), None)
 
 
 def is_rocm_library(name: str) -> bool:
-    """Return whether a name belongs to a layout library, in any version or without a version (``libhipfft.so``)."""
+    """Return whether a name belongs to a layout library, with any version or without a version (``libhipfft.so``)."""
     return name.partition(".so")[0] in _stems()
 
 

@@ -1,7 +1,7 @@
-"""Packages as installed together, the conflicts among them, and the environments that they form.
+"""Describes packages that are installed together, the conflicts among them, and the environments that they form.
 
-Several versions of one distribution are never installed together, and neither are its wheels for several Pythons or
-machines.
+Several versions of a distribution are never installed together, and neither are its wheels for different Python
+versions or machines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MetadataProblem(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """One distribution. ``source`` is the path of the wheel or of the ``.dist-info`` folder."""
+    """A distribution. ``source`` is the path of the wheel or of the ``.dist-info`` folder."""
 
     name: str
     """The normalized name."""
@@ -55,18 +55,18 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     record: tuple[RecordEntry, ...] = ()
     is_wheel: bool = False
     is_context: bool = False
-    """Whether it is context: a package that is installed with the audited packages but not audited itself."""
+    """Whether it is context: a package that is installed with the audited packages but isn't audited itself."""
     targets: tuple[str, ...] = ()
-    """The GPU targets that it declares code for (``rocm_targets.json``)."""
+    """The GPU targets for which it declares code (``rocm_targets.json``)."""
     unlicensed: tuple[str, ...] = ()
-    """The projects in its bill of materials that it includes without their license text."""
+    """The projects in its bill of materials whose license texts it doesn't contain."""
     problems: tuple[MetadataProblem, ...] = ()
     invalid: tuple[MetadataProblem, ...] = ()
     """Violations of the core metadata standard in a wheel's METADATA that installers tolerate."""
     refused: tuple[MetadataProblem, ...] = ()
     """Faults in the headers of the wheel's archive that installers reject, although the archive is readable."""
     script_problems: tuple[MetadataProblem, ...] = ()
-    """The problems of its commands."""
+    """The problems with its commands."""
 
     @property
     def label(self) -> str:
@@ -75,7 +75,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name_tags(self) -> tuple[str, str, str]:
-        """The Python, ABI, and platform tags in a wheel's file name. Each may be a set of tags with dots between."""
+        """The Python, ABI, and platform tags in a wheel's file name. Each may be a set of tags, separated by dots."""
         if not self.is_wheel:
             return ("", "", "")
         return split_wheel_file_name(self.label).tags
@@ -98,43 +98,44 @@ _SITE = re.compile(r"(?:^|/)(lib(?:64)?/(?:python|pypy)3[^/]*/(?:site|dist)-pack
 
 
 class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file; ``path`` is relative to site-packages."""
+    """A file. ``path`` is relative to site-packages."""
 
     path: str
     distribution: str
-    """The source of the `Distribution`; empty for a file without an owner."""
+    """The source of the `Distribution`. Empty for a file without an owner."""
     source: str
     size: int
     mode: int = 0
     """All 16 bits of the Unix mode, or 0 if the archive has no mode."""
     link: str | None = None
     is_dangling: bool = False
-    """Whether it is a broken symlink on disk."""
+    """Whether it is a broken symbolic link on disk."""
     sha256: bytes | None = None
     elf: Elf | None = None
     traits: ElfTraits | None = None
     device: DeviceReport | None = None
     windows: PeReport | None = None
-    """The facts about a Windows DLL or program, or `None` for any other file."""
+    """The report on a Windows DLL or program, or `None` for any other file."""
     is_mach_o: bool = False
     """Whether it is a macOS program or library. Nothing else is known about such files."""
     is_script: bool = False
     """Whether it begins with ``#!``."""
     devel_paths: tuple[str, ...] = ()
-    """The paths of its packed development files, only in packages for Windows.
+    """The paths of its packed development files. Only packages for Windows have them.
 
-    They are relative to site-packages, or to the tree of the files if it is the manifest next to their archive.
+    The paths are relative to site-packages. If the file is the manifest next to an archive, they are relative to the
+    tree of the files.
     """
     problem: str = ""
-    """Why the file could not be read as the kind of binary that it appears to be."""
+    """The reason why the file couldn't be read as the kind of binary that it appears to be."""
     mentions: frozenset[str] = frozenset()
     """Names of libraries in Python source, or in a binary that calls ``dlopen``."""
     obstacle: Obstacle | None = None
-    """Why the dynamic loader stops at the file when it looks for a library of this name."""
+    """The reason why the dynamic loader stops at the file when it searches for a library with this name."""
 
     @property
     def folder(self) -> str:
-        """The folder, relative to site-packages."""
+        """The file's folder, relative to site-packages."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -149,9 +150,9 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_scheme(self) -> bool:
-        """Whether its member name defines its destination, such as ``x.data/platlib``.
+        """Whether the member name defines the destination, such as ``x.data/platlib``.
 
-        For other files, WHEEL defines it.
+        For other files, WHEEL defines the destination.
         """
         return self.member.partition("/")[0].endswith(".data")
 
@@ -167,7 +168,7 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_loadable(self) -> bool:
-        """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
+        """Whether the dynamic loader can load it: a shared library or a dynamically linked program."""
         return self.elf is not None and self.elf.is_loadable
 
     @property
@@ -179,7 +180,7 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_windows_code(self) -> bool:
-        """Whether it is a DLL of machine code. A DLL with only .NET code runs on any system. Programs may be data."""
+        """Whether it is a DLL with machine code. A DLL with only .NET code runs on any system. Programs may be data."""
         return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
 
     @property
@@ -190,7 +191,10 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tree(msgspec.Struct, frozen=True, dict=True):
-    """Everything that is audited together. ``is_prefix``: an install prefix, where symlinks are allowed."""
+    """All packages that are audited together.
+
+    If ``is_prefix``, the tree is an install prefix, where links are allowed.
+    """
 
     distributions: tuple[Distribution, ...]
     files: tuple[InstalledFile, ...]
@@ -200,12 +204,12 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def owners(self) -> dict[str, Distribution]:
-        """Distributions by their source."""
+        """Distributions, keyed by source."""
         return {distribution.source: distribution for distribution in self.distributions}
 
     @cached_property
     def by_name(self) -> dict[str, list[Distribution]]:
-        """Distributions by name. A package that is given twice has two entries."""
+        """Distributions, keyed by name. A package that is given twice has two entries."""
         found: dict[str, list[Distribution]] = {}
         for distribution in self.distributions:
             found.setdefault(distribution.name, []).append(distribution)
@@ -217,13 +221,13 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         return tuple(file for file in self.files if not self.is_context(file))
 
     def is_context(self, file: InstalledFile) -> bool:
-        """Return whether a file is context: it belongs to a package that is not audited itself."""
+        """Return whether a file is context, which means that it belongs to a package that isn't audited itself."""
         owner = self.owners.get(file.distribution)
         return owner is not None and owner.is_context
 
     @cached_property
     def files_of(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """Maps the source of each distribution to its files."""
+        """The files of each distribution, keyed by the distribution's source."""
         found: dict[str, list[InstalledFile]] = {distribution.source: [] for distribution in self.distributions}
         for file in self.files:
             found.setdefault(file.distribution, []).append(file)
@@ -236,17 +240,17 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_path(self) -> dict[str, InstalledFile]:
-        """Files by path. Of several files with one path, the first counts."""
+        """Files, keyed by path. If several files have the same path, the first one counts."""
         return {file.path: file for file in reversed(self.files)}
 
     @cached_property
     def by_source(self) -> dict[str, InstalledFile]:
-        """Files by their source."""
+        """Files, keyed by source."""
         return {file.source: file for file in self.files}
 
     @cached_property
     def owners_of_tops(self) -> dict[str, frozenset[str]]:
-        """Maps each top-level folder of site-packages to the names of the distributions with files in it."""
+        """The names of the distributions with files in a top-level folder of site-packages, keyed by folder."""
         found: dict[str, set[str]] = {}
         for source, files in self.files_of.items():
             name = self.owners[source].name if source in self.owners else ""
@@ -256,9 +260,9 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def links(self) -> dict[str, str]:
-        """Maps the path of each symlink to its raw text.
+        """The raw texts of symbolic links, keyed by path.
 
-        Symlinks in wheels don't count: installers turn them into text files.
+        Symbolic links in wheels don't count, because installers turn them into text files.
         """
         wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}
         return {
@@ -267,7 +271,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def library_machines(self) -> dict[str, int]:
-        """Maps the path of each shared library, and of each symlink to one, to its machine."""
+        """The machine of each shared library, and of each symbolic link to one, keyed by path."""
         disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
         opened = ((path, disk.open(f"{SITE}/{path}")) for path in self.by_path)
         elves = ((path, library.elf) for path, library in opened if library is not None and library.elf is not None)
@@ -275,7 +279,10 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """Maps each file name to the shared libraries with that name, one per path, including symlinks to libraries."""
+        """The shared libraries with a file name, including links to libraries, one for each path.
+
+        Keyed by file name.
+        """
         found: dict[str, dict[str, InstalledFile]] = {}
         for file in self.files:
             if file.path in self.library_machines:
@@ -284,27 +291,27 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_installed(self) -> bool:
-        """Whether it is an environment. Unlike unpacked wheels, an environment names its installer (INSTALLER)."""
+        """Whether it is an environment. Unlike unpacked wheels, an environment records its installer (INSTALLER)."""
         owners = self.audited_distributions
         is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
         return is_left and not any(owner.is_wheel for owner in owners)
 
     @cached_property
     def layout(self) -> InstalledLayout:
-        """The layout of the environment, as far as the distributions agree on it."""
+        """The layout of the environment, as far as the distributions have the same layout."""
         sites = {owner.layout.site for owner in self.distributions} - {""}
         return InstalledLayout(sites.pop() if len(sites) == 1 else "")
 
     @cached_property
     def loadable(self) -> tuple[InstalledFile, ...]:
-        """The audited files that the dynamic loader loads."""
+        """The audited files that the dynamic loader can load."""
         return tuple(file for file in self.audited if file.is_loadable)
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Files that can't be installed together: they have the same path, or one is where another has a folder.
+    """Files that can't be installed together: they have the same path, or a file has the path of a folder.
 
-    ``files`` are in the given order. The first of the other files in the folder stands for all of them. ``found`` is a
+    ``files`` are in the given order. If a folder contains several files, the first one represents them. ``found`` is a
     sentence.
     """
 
@@ -314,7 +321,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 def find_conflicts(files: Iterable[InstalledFile]) -> Iterator[Conflict]:
-    """Yield each path of several files, and each file whose path is also a folder."""
+    """Yield a conflict for each path of several files, and for each file whose path is also a folder."""
     by_path: dict[str, list[InstalledFile]] = defaultdict(list)
     for file in files:
         by_path[file.path].append(file)
@@ -339,25 +346,28 @@ _GENERIC = ("py2", "py3", "none", "abi3")
 
 
 class Environments(msgspec.Struct, frozen=True, dict=True):
-    """The environments that wheels are for, out of everything that was given together."""
+    """The environments for all given wheels."""
 
     everything: Tree
     """All distributions and files, including those that are never installed together."""
     by_leader: dict[str, Tree]
-    """Maps the source of each audited distribution to its environment."""
+    """The environment of each audited distribution, keyed by the distribution's source."""
 
     @cached_property
     def each(self) -> tuple[Tree, ...]:
-        """The environments, each once. Without an audited distribution, everything is one environment."""
+        """The distinct environments. Without an audited distribution, everything forms one environment."""
         return tuple({id(tree): tree for tree in self.by_leader.values()}.values()) or (self.everything,)
 
 
 def split_environments(tree: Tree) -> Environments:
-    """Split a tree into the environments that its wheels are for. Each has every distribution at most once.
+    """Split a tree into the environments that its wheels are for.
 
-    Each environment is made for one wheel, its leader. From several wheels of another distribution, the environment
-    gets the one most similar to the leader. Audited wheels come before context. Wheels for other machines are left out.
-    Every audited distribution is in at least one environment. A tree without such conflicts is one environment.
+    An environment contains a distribution at most once.
+
+    Each environment is created for one wheel, its leader. If there are several wheels of another distribution, the
+    environment gets the wheel that is most similar to the leader. Audited wheels take precedence over context. Wheels
+    for other machines are omitted. Every audited distribution is in at least one environment. A tree without such
+    conflicts is a single environment.
     """
     return Environments(tree, _by_leader(tree))
 
@@ -385,12 +395,12 @@ def _by_name(tree: Tree) -> list[list[Distribution]]:
 
 
 def _installable(owners: list[Distribution]) -> list[Distribution]:
-    """Return the installable distributions of one name. Context counts only if no distribution is audited."""
+    """Return the installable distributions with one name. Context counts only if no distribution is audited."""
     return [owner for owner in owners if not owner.is_context] or owners
 
 
 def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[str]:
-    """Return the sources of a distribution and those installed with it: one of each name, all for one machine."""
+    """Return the sources of a distribution and of those installed with it: one for each name, for one machine."""
     kept, machines = [], _machines(leader)
     for owners in groups:
         fitting = [owner for owner in owners if not machines or not _machines(owner) or machines & _machines(owner)]
@@ -403,7 +413,7 @@ def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[
 
 
 def _machines(owner: Distribution) -> frozenset[str]:
-    """Return the machines of a wheel's platform tags, or whole tags without glibc. Empty for any machine."""
+    """Return the machines in a wheel's platform tags, or whole tags without glibc. Empty for any machine."""
     platforms = parse_platforms(owner.name_tags[2]) if owner.is_wheel else ()
     return frozenset(tag.machine if tag.system == "glibc" else tag.text for tag in platforms if tag.system != "any")
 

@@ -1,4 +1,4 @@
-"""The DLLs and programs of a tree as Windows finds them: by file name, ignoring case."""
+"""Finds DLLs and programs in a tree in the same way as Windows: by file name, ignoring case."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 
 class WindowsFiles:
-    """The PE files of one tree."""
+    """The PE files in a tree."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
     @cached_property
     def is_platform(self) -> bool:
-        """Whether the tree is for Windows, judging by its tags, or else by having DLLs and no files for Linux."""
+        """Whether the tree is for Windows, judging by its tags.
+
+        Without tags, it must have DLLs and no files for Linux.
+        """
         tagged = {tag.system for owner in self._tree.distributions for tag in parse_platforms(platform_texts(owner))}
         if systems := tagged - {"any", "other"}:
             return "windows" in systems
@@ -41,7 +44,10 @@ class WindowsFiles:
 
     @cached_property
     def audited(self) -> tuple[tuple[InstalledFile, PeReport], ...]:
-        """The audited files that the x86-64 loader loads, with their reports. Empty in a tree for another system."""
+        """The audited files that the x86-64 loader can load, with their reports.
+
+        Empty if the tree isn't for Windows.
+        """
         return tuple(
             (file, report)
             for file, report in self._reports
@@ -53,9 +59,9 @@ class WindowsFiles:
 
     @cached_property
     def places(self) -> tuple[tuple[str, InstalledFile], ...]:
-        """Each path that a file has or unpacks to on Windows, with the file. Includes packed development files.
+        """Each path that a file has or unpacks to on Windows, with the file. Packed development files are included.
 
-        In a tree for another system, these are the files of wheels for any platform, which Windows also accepts.
+        If the tree isn't for Windows, these are the files in wheels for any platform, which Windows also accepts.
         """
         files = [file for file in self._tree.files if self.is_platform or file.distribution in self._for_any]
         roots = {file.folder: path.partition("/")[0] for file in files for path in _archive_paths(file)[:1]}
@@ -63,14 +69,16 @@ class WindowsFiles:
 
     @cached_property
     def _for_any(self) -> frozenset[str]:
-        """The sources of wheels for any platform, without those that contain code for Linux."""
+        """The sources of wheels for any platform, except for those that contain code for Linux."""
         wheels = (owner for owner in self._tree.distributions if owner.is_wheel and platform_texts(owner) == "any")
         files = self._tree.files_of
         return frozenset(one.source for one in wheels if not any(file.is_loadable for file in files[one.source]))
 
     @cached_property
     def by_name(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """Maps each file name, as Windows compares it, to the DLLs with that name for any machine, one per path.
+        """The DLLs with a file name, for any machine, one for each path.
+
+        The keys are file names in the form that Windows compares.
 
         Python extension modules are also DLLs, and some import from each other.
         """
@@ -98,7 +106,7 @@ def _places(file: InstalledFile, roots: Mapping[str, str]) -> Iterator[tuple[str
     if is_devel_archive(file.path):
         yield from ((path, file) for path in file.devel_paths)
     else:
-        # Without an archive, assume that the tree has the name in the default recipe.
+        # Without an archive, assume that the tree has the same name as in the default recipe.
         root = roots.get(file.folder, f"_{file.folder}")
         yield from ((f"{root}/{path}", file) for path in file.devel_paths)
 
@@ -108,7 +116,10 @@ def _archive_paths(file: InstalledFile) -> tuple[str, ...]:
 
 
 def platform_texts(owner: Distribution) -> str:
-    """Return the platform tags of a distribution, joined by dots. A wheel's file name comes before its WHEEL file."""
+    """Return a distribution's platform tags, joined by dots.
+
+    A wheel's file name takes precedence over its WHEEL file.
+    """
     return owner.name_tags[2] or ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in owner.tags)) or "any"
 
 

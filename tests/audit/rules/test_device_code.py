@@ -16,7 +16,7 @@ from tests.support.trees import code, data, find, library, package, tree
 if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile
 
-NO_MAP = MetadataFault("has a metadata note that is not a map", ("map",))
+NO_MAP = MetadataFault("has a metadata note that isn't a map", ("map",))
 NO_TARGET = MetadataFault("has a metadata note without amdhsa.target", ("amdhsa.target",))
 AMD_22, AMD_23 = "AMD clang version 22.0.0git (a)", "AMD clang version 23.0.0git (b)"
 
@@ -98,7 +98,7 @@ BREACHES = {
             )
         ),
         "demo/a.so",
-        "has a metadata note that is not a map",
+        "has a metadata note that isn't a map",
     ),
     "kernel-metadata-target": Breach(
         one(*(library(f"demo/{name}.so", device=code(("gfx906",), faults=(NO_TARGET,))) for name in "abcd")),
@@ -387,7 +387,8 @@ def test_a_gpu_that_other_libraries_of_the_package_lack_is_only_noted() -> None:
 def test_databases_that_are_missing_cost_time_alone() -> None:
     files = [library("k/lib/libMIOpen.so.1", device=code(("gfx906", "gfx90a"))), data("k/share/miopen/db/gfx90a6e.kdb")]
     found = (
-        "opens k/share/miopen/db, which has no kernels for gfx906, only for gfx90a; it compiles kernels at first use"
+        "opens k/share/miopen/db, which has no kernels for gfx906, only for gfx90a; the library compiles kernels "
+        "at first use"
     )
     assert _gaps((HOST, files), rule="kernel-folders") == [("note", found)]
 

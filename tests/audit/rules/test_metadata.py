@@ -120,7 +120,7 @@ def test_extras_that_an_environment_was_not_asked_for_do_not_count() -> None:
     [
         (
             RecordEntry("demo/a.so", "md5=00", "1"),
-            "RECORD has an md5 hash for demo/a.so; the weakest allowed is sha256",
+            "RECORD has a hash of type md5 for demo/a.so; the weakest allowed type is sha256",
         ),
         (RecordEntry("demo/a.so", "", "2"), "RECORD has the size 2 for demo/a.so, which has 1 byte"),
         (RecordEntry("demo/a.so", "", ""), None),
@@ -208,7 +208,7 @@ def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> No
     files = (data("demo/a.py"), data("demo/b.py"), data("demo/unlisted.py"), data("demo/linked", link="/elsewhere"))
     assert [finding.found for finding in find(installed(*files, record=rows), select=("record-wrong",))] == [
         "RECORD has a different hash for demo/a.py",
-        "RECORD lists demo/gone.py, which does not exist",
+        "RECORD lists demo/gone.py, which doesn't exist",
     ]
 
 
@@ -226,8 +226,8 @@ def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
     files = (data("demo/sub/a.py"), data("demo/other/b.py"))
     found = find(installed(*files, record=(*rows, hashed)), select=("record-wrong",))
     assert [finding.found for finding in found] == [
-        "RECORD lists demo/other, which does not exist",
-        "RECORD lists gone, which does not exist",
+        "RECORD lists demo/other, which doesn't exist",
+        "RECORD lists gone, which doesn't exist",
     ]
 
 
@@ -246,7 +246,7 @@ def test_record_has_to_match_the_files() -> None:
         "RECORD doesn't list demo-1.0.dist-info/WHEEL",
         "RECORD doesn't list demo-1.0.dist-info/licenses/LICENSE",
         "RECORD has a different hash for demo/a.py",
-        "RECORD lists demo/gone.py, which does not exist",
+        "RECORD lists demo/gone.py, which doesn't exist",
     ]
 
 
@@ -287,7 +287,7 @@ def test_an_extra_that_is_there_to_be_refused_is_no_fault() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("METADATA: 'one' is not a valid version (PEP 440)", "METADATA has the version 'one'")],
+    [("METADATA: 'one' isn't a valid version (PEP 440)", "METADATA has the version 'one'")],
 )
 def test_another_wording_of_a_problem_leaves_its_fingerprint(first: str, second: str) -> None:
     prints = {

@@ -26,12 +26,12 @@ BREACHES = {
     "run-path-build-folder": Breach(
         one(library("demo/a.so", runpath="$ORIGIN/../_solib_k8/_U_S_Sfoo")),
         "demo/a.so",
-        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo', a folder of the build machine",
+        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo', a folder on the build machine",
     ),
     "run-path-absolute": Breach(
         one(library("demo/a.so", runpath="/opt/rocm/lib")),
         "demo/a.so",
-        "searches '/opt/rocm/lib', absolute folders of the host",
+        "searches '/opt/rocm/lib', absolute folders on the host",
     ),
     "run-path-repeated": Breach(
         one(library("demo/a.so", runpath="$ORIGIN:$ORIGIN/../demo")),

@@ -348,7 +348,7 @@ def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_pat
     _break_record(dist / CORE)
     remedy = "The wheel is damaged. Build or download it again."
     expected = (
-        f"/dist/{CORE}: RECORD lists rocm_sdk_core/_cli.py, which does not exist. {remedy}",
+        f"/dist/{CORE}: RECORD lists rocm_sdk_core/_cli.py, which doesn't exist. {remedy}",
         f"/dist/{CORE}: RECORD has a different hash for rocm_sdk_core/__init__.py. {remedy}",
     )
     with pytest.raises(ProblemsError) as caught:
