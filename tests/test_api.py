@@ -158,7 +158,9 @@ def test_an_unknown_placement_of_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_negative_number_of_workers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(api.InputError, match=r"^jobs: is -1; expected a number of workers, or 0 for one per core$"):
+    with pytest.raises(
+        api.InputError, match=r"^jobs: is -1; expected a number of workers, or 0 for one worker per core$"
+    ):
         api.build(SAMPLE_SDK, tmp_path, jobs=-1)
 
 

@@ -141,7 +141,8 @@ def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Cal
     make(place)
     before = sorted(tmp_path.rglob("*"))
     expected = (
-        f"{place}: is not the environment of an earlier demo, which could be replaced. Change --dest-dir, or remove it."
+        f"{place}: isn't the environment of an earlier demo, so it can't be replaced. Change --dest-dir, or remove "
+        "this folder."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         run_demo(tmp_path, runner=Recorder())
@@ -151,7 +152,8 @@ def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Cal
 def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     expected = (
-        f"{tmp_path}: has files that no demo makes: thesis.tex; expected a new or empty folder. Change --dest-dir."
+        f"{tmp_path}: contains files that aren't from a demo: thesis.tex; expected a new or empty folder. Change "
+        "--dest-dir."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         run_demo(tmp_path, runner=Recorder())

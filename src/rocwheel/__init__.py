@@ -1,4 +1,4 @@
-"""rocwheel: turns ROCm builds into Python packages that install small and load anywhere.
+"""rocwheel: turns ROCm builds into Python packages that are small to install and load anywhere.
 
 `rocwheel.api` is the public part. All other modules are private.
 """

@@ -1,4 +1,4 @@
-"""``rocwheel`` and ``python -m rocwheel``: the command line, which an interrupt always ends without a traceback."""
+"""Runs the command line for ``rocwheel`` and ``python -m rocwheel``. Interrupts never print a traceback."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _WITHOUT_MEMORY = ("failed to map", "Cannot allocate memory")
-"""What the loader of C libraries and the kernel say then; Python raises `MemoryError`, or `SystemError`."""
+"""Messages from the loader of C libraries and from the kernel. Python raises `MemoryError` or `SystemError`."""
 
 
 def main() -> None:
-    """Load the command line and run it; an interrupt while it loads ends the process as the signal itself does."""
+    """Load the command line and run it. An interrupt during loading ends the process like the signal itself."""
     start_in_utf8_mode()
-    # Shells start background jobs with the signal ignored, which is kept.
+    # Shells start background jobs with the signal ignored. In this case, it stays ignored.
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _load() -> ModuleType:
-    """Import the command line; where memory is too small for that, say so rather than where it ran out."""
+    """Import the command line. If there isn't enough memory, print that instead of a traceback."""
     try:
         with loading_without_collections():
             from rocwheel import cli
@@ -52,9 +52,9 @@ def _load() -> ModuleType:
 
 
 def _end_without_memory() -> NoReturn:
-    text = "error: rocwheel got too little memory to start. Allow more (see 'ulimit -v')."
+    text = "error: rocwheel doesn't have enough memory to start. Allow more memory (see 'ulimit -v')."
     print(text, file=sys.stderr, flush=True)
-    # Not by sys.exit: without memory, the interpreter's own end prints dozens of lines.
+    # Don't use sys.exit, because without memory the interpreter prints dozens of lines on exit.
     os._exit(1)
 
 

@@ -1,11 +1,11 @@
-"""The public Python API: what the commands of the same names do, as functions that return values.
+"""The public Python API: functions that correspond to the commands with the same names and return values.
 
-Everything that is stable is in ``__all__`` of this module. All other modules of rocwheel are private: they change
+Only the names in ``__all__`` of this module are stable. All other modules of rocwheel are private and can change
 without notice.
 
 The functions print nothing and log their warnings. They raise `InputError` for input that can't be used, `WorkError`
-for work that failed, such as on a full disk, and `ProblemsError` for several problems together: all of them are
-`RocwheelError`. The values that they return have the fields of the JSON documents of the commands, by the same names.
+for work that failed, for example, because of a full disk, and `ProblemsError` for several problems. All these errors
+are subclasses of `RocwheelError`. Returned values have the same field names as the commands' JSON documents.
 """
 
 from __future__ import annotations
@@ -146,15 +146,15 @@ def plan(
     recipe: GivenPath | None = None,
     options: PlanOptions = _PLAN_OPTIONS,
 ) -> Plan:
-    """Return what `build` would make, without making it, as ``rocwheel build --dry-run`` does.
+    """Return the packages that `build` would create, without creating them, like ``rocwheel build --dry-run``.
 
-    The files that the plan names inside artifact archives are temporary and gone when this returns.
+    Files from artifact archives in the plan are temporary. They no longer exist when this function returns.
 
     Args:
-        artifacts: One folder of artifacts or several: folders, or ``.tar.xz`` and ``.tar.zst`` archives of folders.
-        version: The version of all packages; by default that of the SDK's manifest.
-        targets: The GPU targets or families whose packages are built, in any spelling; by default all.
-        recipe: A recipe in TOML; without it, the one for ROCm.
+        artifacts: One or more folders with artifacts, which are folders, or ``.tar.xz`` or ``.tar.zst`` archives.
+        version: The version of all packages. The default is the version in the SDK's manifest.
+        targets: The GPU targets or families to build packages for, in any spelling. The default is all targets.
+        recipe: A recipe in TOML. The default is the recipe for ROCm.
         options: The form of the packages. ``version`` and ``targets`` override its fields.
 
     Example:
@@ -181,20 +181,20 @@ def build(  # noqa: PLR0913  # the options of the command
     jobs: int = 0,
     cache: bool = False,
 ) -> BuildResult:
-    """Build the packages of artifacts into the folder ``dist`` of ``dest_dir``.
+    """Build packages from artifacts into the folder ``dist`` in ``dest_dir``.
 
-    The same input and options give the same bytes. Existing files of the same names are replaced.
+    The same input and options give the same bytes. Existing files with the same names are replaced.
 
     Args:
-        artifacts: One folder of artifacts or several: folders, or ``.tar.xz`` and ``.tar.zst`` archives of folders.
-        dest_dir: The folder that gets ``dist``; it is made when it does not exist.
-        version: The version of all packages; by default that of the SDK's manifest.
-        targets: The GPU targets or families whose packages are built, in any spelling; by default all.
-        recipe: A recipe in TOML; without it, the one for ROCm.
+        artifacts: One or more folders with artifacts, which are folders, or ``.tar.xz`` or ``.tar.zst`` archives.
+        dest_dir: The folder for ``dist``. It is created if it doesn't exist.
+        version: The version of all packages. The default is the version in the SDK's manifest.
+        targets: The GPU targets or families to build packages for, in any spelling. The default is all targets.
+        recipe: A recipe in TOML. The default is the recipe for ROCm.
         options: The form of the packages. ``version`` and ``targets`` override its fields.
         level: The Deflate level of the wheels, 0 (stored) to 12.
-        jobs: The number of workers; 0 for one per core.
-        cache: Whether to keep packed files in the user's cache, and to reuse what was packed before.
+        jobs: The number of workers, or 0 for one worker per core.
+        cache: Whether to keep packed files in the user's cache, and to reuse cached files.
 
     Example:
         ```python
@@ -225,16 +225,16 @@ def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOpti
 def promote(
     dist_dir: GivenPath, version: str, output: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
 ) -> PromotionResult:
-    """Write the packages of a folder with another version, without packing them again; the given files stay.
+    """Write a folder's packages with another version, without packing them again. The given files stay.
 
-    Either all are written, or none.
+    Either all packages are written, or no package is written.
 
     Args:
-        dist_dir: The folder of the candidates: wheels and sdists that all have one version.
-        version: The version that all of them get, higher than the one they have.
-        output: The folder for the packages with the new version; it is made when it does not exist.
-        targets: The GPU targets whose packages stay, in any spelling; without any, those for all GPUs.
-        jobs: The number of workers; 0 for one per core.
+        dist_dir: The folder with the candidates, which are wheels and sdists with the same version.
+        version: The new version of all packages, which must be higher than the old version.
+        output: The folder for the packages with the new version. It is created if it doesn't exist.
+        targets: The GPU targets whose packages are kept, in any spelling. The default is all targets.
+        jobs: The number of workers, or 0 for one worker per core.
 
     Example:
         ```python
@@ -260,19 +260,20 @@ def index(
     upload_time: str | None = None,
     front_page: bool | str = True,
 ) -> IndexReport:
-    """Write a static package index over the wheels and sdists of a folder, or of several.
+    """Write a static package index for the wheels and sdists in one or more folders.
 
     Args:
-        dist_dir: The folder of wheels and sdists, or several. Each file gets its core metadata as ``FILE.metadata``.
-            What is in folders below it is indexed together with it, each folder in an index of its own.
+        dist_dir: One or more folders with wheels and sdists. Each file gets its core metadata as ``FILE.metadata``.
+            Subfolders are also indexed, each with its own index.
         output: The folder of the index. Without it, ``simple`` next to ``dist_dir``, or ``simple-NAME`` for a
             ``dist_dir`` not named ``dist``.
-        files: Whether the pages link to the files where they are, or to hard links or copies inside of the index.
-        yank: Files to mark as yanked from now on (PEP 592), with the reason, which may be empty.
-        unyank: Files to mark so no longer.
-        upload_time: When all new files were uploaded (ISO 8601), else SOURCE_DATE_EPOCH, else each file's last change.
-        front_page: Whether to write ``packages.html`` for people: what there is, and what to install for which GPU. Or
-            the address of the index, which the lines on that page name then.
+        files: Whether the pages link to the files in their folder, or to hard links or copies in the index.
+        yank: Files to mark as yanked (PEP 592), each with a reason, which can be empty.
+        unyank: Files to unmark as yanked.
+        upload_time: The upload time of all new files (ISO 8601). The default is SOURCE_DATE_EPOCH, or each file's
+            modification time.
+        front_page: Whether to write ``packages.html``, a page that shows users the packages and how to install them
+            for each GPU. Alternatively, the URL of the index to show on that page.
 
     Example:
         ```python
@@ -295,14 +296,14 @@ def index(
 
 
 def inspect(paths: GivenPaths, *, deep: bool = False, limit: int = 4 * _GIB) -> tuple[FileFacts, ...]:
-    """Return what is known of each binary among files, folders and wheels: ELF facts and device code.
+    """Return the ELF data and device code of each binary in files, folders, and wheels.
 
-    A file that can't be read or is damaged is returned with its ``error``, which is not raised.
+    For an unreadable or damaged file, the result has an ``error``, which isn't raised.
 
     Args:
-        paths: One path or several: files, folders with all that is below them, and wheels.
-        deep: Whether bundles are decompressed, to check their hashes and to count kernels.
-        limit: The largest size in bytes to which a member of a wheel or a bundle may unpack.
+        paths: One or more paths of files, wheels, and folders, including subfolders.
+        deep: Whether to decompress bundles in order to check their hashes and count kernels.
+        limit: The maximum unpacked size of a wheel member or bundle, in bytes.
 
     Example:
         ```python
@@ -323,15 +324,15 @@ def audit(
     settings: AuditSettings = _AUDIT_SETTINGS,
     baseline: GivenPath | None = None,
 ) -> AuditReport:
-    """Return what is wrong with finished packages that are installed together.
+    """Return problems in finished packages that are installed together.
 
-    Nothing of this machine helps them: neither ``LD_LIBRARY_PATH`` nor ``/opt/rocm`` nor its own libraries.
+    The audit doesn't use this machine's ``LD_LIBRARY_PATH``, ``/opt/rocm``, or other libraries.
 
     Args:
-        paths: One path or several: wheels, folders of wheels, environments or artifacts.
-        with_packages: The path or paths of packages that are installed with them but not audited themselves.
-        settings: The rules to check and what they take for granted. ``pyproject.toml`` is not read.
-        baseline: A file of known findings, which are not reported.
+        paths: One or more paths of wheels, folders with wheels, environments, or artifacts.
+        with_packages: One or more paths of packages that are installed with them but aren't audited.
+        settings: The rules to check, and their settings. ``pyproject.toml`` isn't read.
+        baseline: A file with known findings, which aren't reported.
 
     Example:
         ```python
@@ -356,16 +357,16 @@ def repair(
     with_packages: GivenPaths = (),
     options: RepairOptions = _REPAIR_OPTIONS,
 ) -> RepairResult:
-    """Write wheels with right run paths, requirements and tags; the given wheels stay as they are.
+    """Write wheels with corrected run paths, requirements, and tags. The given wheels stay unchanged.
 
-    Correct files are not changed, not even by one byte.
+    Files that are already correct stay identical.
 
     Args:
-        wheels: The path or paths of the wheels to repair.
-        output: The folder for the repaired wheels, made when it does not exist. None writes nothing.
-        with_packages: The path or paths of the packages whose libraries they load, such as the SDK's wheels. Without
-            them, ROCm's packages are taken to be laid out as they are since ROCm 7.
-        options: The kind of run path, the form of added requirements, and the settings of the audit.
+        wheels: One or more paths of wheels to repair.
+        output: The folder for the repaired wheels, which is created if it doesn't exist, or `None` to write nothing.
+        with_packages: One or more paths of packages whose libraries the wheels load, such as the SDK's wheels. Without
+            them, the repair assumes the layout of ROCm 7's packages.
+        options: The kind of run path, the form of added requirements, and the audit's settings.
 
     Example:
         ```python
@@ -383,11 +384,11 @@ def repair(
 
 
 def verify(paths: GivenPaths, *, jobs: int = 0) -> tuple[Verified, ...]:
-    """Return how files compare with a build's manifest, a RECORD, or an index.
+    """Compare files with a build's manifest, a RECORD, or an index, and return the results.
 
     Args:
-        paths: One path or several: manifests, builds, wheels, sdists, ``SHA256SUMS``, indexes, or environments.
-        jobs: The number of workers; 0 for one per core.
+        paths: One or more paths of manifests, builds, wheels, sdists, ``SHA256SUMS``, indexes, or environments.
+        jobs: The number of workers, or 0 for one worker per core.
 
     Example:
         ```python
@@ -402,19 +403,19 @@ def verify(paths: GivenPaths, *, jobs: int = 0) -> tuple[Verified, ...]:
 
 
 class DiffReport(Struct, frozen=True):
-    """What differs between two versions of packages, and what of it breaks their users."""
+    """The differences between two versions of packages, and the differences that break their users."""
 
     comparison: Comparison
     findings: tuple[BreakingChange, ...]
 
 
 def diff(old: GivenPath, new: GivenPath, *, ignore: Iterable[str] | str = ()) -> DiffReport:
-    """Return what differs between two wheels, builds, environments, or folders.
+    """Return the differences between two wheels, builds, environments, or folders.
 
     Args:
         old: The old version.
         new: The new version, of the same kind.
-        ignore: The rules that are ignored: names or patterns.
+        ignore: Names or patterns of rules to ignore.
 
     Example:
         ```python
@@ -434,7 +435,7 @@ def diff(old: GivenPath, new: GivenPath, *, ignore: Iterable[str] | str = ()) ->
 
 
 class LockReport(Struct, frozen=True):
-    """What a lock file locks."""
+    """The contents of a lock file."""
 
     output: str
     targets: tuple[str, ...]
@@ -452,16 +453,16 @@ def lock(
     python_version: str | None = None,
     universal: bool = False,
 ) -> LockReport:
-    """Write a lock file (PEP 751) for GPUs, which pip and uv install on any machine. uv resolves the requirements.
+    """Write a lock file (PEP 751) for GPUs, which works with pip and uv on any machine. uv resolves the requirements.
 
     Args:
-        requirements: One requirement or several, such as ``rocm[libraries,device-gfx942]``.
+        requirements: One or more requirements, such as ``rocm[libraries,device-gfx942]``.
         output: The lock file.
-        targets: The GPU targets to lock for; by default those that extras name.
-        index_url: The only index that is searched.
-        find_links: Further folders of packages.
-        python_version: The oldest Python to lock for, such as ``3.12``; by default this one.
-        universal: Whether to lock for all platforms, with markers.
+        targets: The GPU targets of the lock file. The default is the targets in the names of extras.
+        index_url: The only index to search.
+        find_links: Additional folders with packages.
+        python_version: The oldest supported Python version, such as ``3.12``. The default is the running version.
+        universal: Whether the lock file is for all platforms, with markers.
 
     Example:
         ```python
@@ -489,15 +490,15 @@ def publish(
     front_page: bool | str = True,
     dry_run: bool = False,
 ) -> PublishReport:
-    """Upload the wheels and sdists of a folder, and their index, to a store.
+    """Upload a folder's wheels and sdists, and their index, to a store.
 
     Args:
-        dist_dir: The folder of wheels and sdists.
+        dist_dir: The folder with wheels and sdists.
         store: The store: ``s3://BUCKET/PREFIX``, ``file:///PATH``, or a folder.
-        output: The folder of the index in the store.
-        dist: The folder of the packages in the store.
-        front_page: Whether to write ``packages.html`` for people, or the address of the index that it names.
-        dry_run: Whether to check everything and change nothing.
+        output: The index's folder in the store.
+        dist: The packages' folder in the store.
+        front_page: Whether to write ``packages.html`` for users, or the URL of the index to show on that page.
+        dry_run: Whether to only check everything, without changing the store.
 
     Example:
         ```python
@@ -514,7 +515,7 @@ def publish(
 
 
 def targets(targets: Iterable[str] | str = "all") -> tuple[TargetRow, ...]:
-    """Return what is known of GPU targets, as ``rocwheel targets list`` does.
+    """Return the known data about GPU targets, like ``rocwheel targets list``.
 
     Args:
         targets: GPU targets, families, products, or other words for targets, in any spelling.
@@ -542,18 +543,18 @@ def split(
     mend: bool = False,
     jobs: int = 0,
 ) -> SplitReport:
-    """Split a folder or a library: a folder without device code, and one for each GPU target to be laid over it.
+    """Split a folder or a library into a folder without device code, and an overlay folder for each GPU target.
 
-    Libraries find their code in ROCm's kpack archives, below ``.kpack``. The same input gives the same bytes.
+    Libraries find their code in ROCm's kpack archives in ``.kpack``. The same input gives the same bytes.
 
     Args:
         path: The folder, or a library.
-        output: The folder that gets ``host`` and a folder for each target; it must not exist.
-        targets: The GPU targets whose code is kept, in any spelling; without any, all.
-        scheme: How archives store code objects: each in a zstd frame of its own, or as they are.
-        level: The zstd level of code objects, 1 to 19.
-        mend: Whether libraries that another tool has split with wrong indices are split again.
-        jobs: The number of workers; 0 for one per core.
+        output: The folder for ``host`` and for a folder for each target. It must not exist.
+        targets: The GPU targets whose code is kept, in any spelling. The default is all targets.
+        scheme: How archives store code objects: each in its own zstd frame, or uncompressed.
+        level: The zstd level for code objects, 1 to 19.
+        mend: Whether to split libraries again if another tool split them with wrong indices.
+        jobs: The number of workers, or 0 for one worker per core.
 
     Example:
         ```python
@@ -578,18 +579,18 @@ def split_wheel(
     level: int = DEVICE_CODE_LEVEL,
     jobs: int = 0,
 ) -> WheelSplit:
-    """Split a finished wheel: a host wheel under its old name, and a device wheel for each GPU target.
+    """Split a finished wheel into a host wheel with the old name, and a device wheel for each GPU target.
 
-    The host wheel has an extra ``device-TARGET`` for each of them, and ``device-all``.
+    The host wheel has an extra ``device-TARGET`` for each device wheel, and the extra ``device-all``.
 
     Args:
         wheel: The wheel.
-        output: The folder for the new wheels, not that of the old one; it is made when it does not exist.
-        targets: The GPU targets whose code is kept, in any spelling; without any, all.
-        overlay_root: The folder of the wheel that device wheels are laid over; by default the one with device code.
-        device_name: What the names of device wheels begin with; by default that of the wheel and ``-device``.
-        level: The zstd level of code objects, 1 to 19.
-        jobs: The number of workers; 0 for one per core.
+        output: The folder for the new wheels, which is created if it doesn't exist. It can't be the old wheel's folder.
+        targets: The GPU targets whose code is kept, in any spelling. The default is all targets.
+        overlay_root: The folder in the wheel that device wheels add files to. The default is the folder with device code.
+        device_name: The prefix of device wheels' names. The default is the wheel's name and ``-device``.
+        level: The zstd level for code objects, 1 to 19.
+        jobs: The number of workers, or 0 for one worker per core.
 
     Example:
         ```python
@@ -623,14 +624,14 @@ def _choice(targets: Iterable[str] | str, scheme: str, level: int) -> SplitChoic
 def join(
     host: GivenPath, devices: GivenPaths, output: GivenPath, *, compress: bool = False, level: int = DEVICE_CODE_LEVEL
 ) -> JoinReport:
-    """Join a host folder and any folders of targets: libraries get their code back, byte for byte.
+    """Join a host folder and the folders of any targets. Libraries get their code back, byte for byte.
 
     Args:
         host: The host folder, or one split library.
-        devices: The folder or folders of targets.
-        output: The folder for the joined tree; it must not exist.
-        compress: Whether all bundles are compressed, also those that were plain before the split.
-        level: The zstd level of compressed bundles; higher ones are tried where these have no room.
+        devices: One or more folders of targets.
+        output: The folder for the joined tree. It must not exist.
+        compress: Whether to compress all bundles, including those that were uncompressed before the split.
+        level: The zstd level of compressed bundles. If a bundle doesn't fit, higher levels are tried.
 
     Example:
         ```python
@@ -653,15 +654,15 @@ def join_wheels(
     level: int = DEVICE_CODE_LEVEL,
     jobs: int = 0,
 ) -> WheelJoin:
-    """Join a host wheel and any of its device wheels: one wheel under the host's name, without the extras.
+    """Join a host wheel and any of its device wheels into a wheel with the host's name, without the extras.
 
     Args:
         host: The host wheel.
-        devices: The device wheel or wheels.
-        output: The folder for the joined wheel, not that of the host; it is made when it does not exist.
-        compress: Whether all bundles are compressed, also those that were plain before the split.
-        level: The zstd level of compressed bundles; higher ones are tried where these have no room.
-        jobs: The number of workers; 0 for one per core.
+        devices: One or more device wheels.
+        output: The folder for the joined wheel, which is created if it doesn't exist. It can't be the host wheel's folder.
+        compress: Whether to compress all bundles, including those that were uncompressed before the split.
+        level: The zstd level of compressed bundles. If a bundle doesn't fit, higher levels are tried.
+        jobs: The number of workers, or 0 for one worker per core.
 
     Example:
         ```python

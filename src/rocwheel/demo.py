@@ -1,6 +1,6 @@
-"""The main job from end to end on a sample SDK that ships with rocwheel: build, index, install, self-test.
+"""Runs the main steps on a sample SDK that is part of rocwheel: build, index, install, and self-test.
 
-That for Windows is installed for Windows, whichever system this is; the self-test would need Windows.
+The sample for Windows is installed for Windows on any system. Its self-test would require Windows.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SAMPLE_SDK = Path(__file__).parent / "sample"
-"""Artifact archives of a small SDK: real ELF files, written for rocwheel."""
+"""Artifact archives of a small SDK with real ELF files, which were written for rocwheel."""
 
 SAMPLE_WINDOWS = SAMPLE_SDK / "windows"
 """Artifact archives of a small SDK for Windows."""
 
 
 class _FailedCommandError(WorkError):
-    """A command that failed, and below that what it printed."""
+    """A command failed. The lines after the first one are its output."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The command and its status, and the lines that it printed."""
+        """The command and its exit status, and the lines of its output."""
         return tuple(str(self).split("\n"))
 
 
@@ -49,32 +49,32 @@ _EXTRAS = "libraries,devel,profiler,device-gfx906"
 _WINDOWS_EXTRAS = "libraries,devel,device-all"
 _WINDOWS_TRIPLE = "x86_64-pc-windows-msvc"
 _MARKER = ".rocwheel-demo"
-"""A file in each environment that a demo has made, and that the next demo may replace."""
+"""A file in each environment that a demo created, so that the next demo can replace the environment."""
 _FOREIGN = ("PIP_", "UV_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
-"""Variables that could help the packages to find libraries, or make pip install something else."""
+"""Variables that could help the packages find libraries, or could make pip install other packages."""
 
 
 class DemoReport(msgspec.Struct, frozen=True):
-    """What the demo made and where, and what the installed SDK said about itself."""
+    """The files that the demo created, and the output of the installed SDK."""
 
     build: BuildResult
     index: str
     environment: str
     requirement: str
     test_output: str
-    """Of the self-test; for Windows, of the installer."""
+    """The output of the self-test, or of the installer for Windows."""
     platform: Platform = Platform.LINUX
 
 
 class Runner(Protocol):
-    """Runs a command with an environment; returns its exit status and output."""
+    """Runs a command with an environment. Returns the exit status and the output."""
 
     def __call__(self, command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
-        """Run and wait."""
+        """Run the command and wait for it."""
 
 
 def run_command(command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Run a command to its end; both of its outputs in one text."""
+    """Run a command until it ends. The result contains standard output and standard error as a single text."""
     done = subprocess.run(
         command,
         env=environment,
@@ -94,12 +94,12 @@ def run_demo(
     progress: Progress = SILENT,
     runner: Runner = run_command,
 ) -> DemoReport:
-    """Build the sample SDK into ``dest_dir``, install it from an index into a clean environment and test it there.
+    """Build the sample SDK into ``dest_dir``, install it from an index into a clean environment, and test it.
 
-    The sample for Windows is installed by uv into a folder, as it would be on Windows, and not tested.
+    For Windows, uv installs the sample into a folder, as on Windows, and it isn't tested.
 
-    Raises `InputError`, before anything is written, when the environment's folder holds anything but the environment of
-    an earlier demo, or when uv is needed and missing, and `WorkError` with the output of a step that fails.
+    Before anything is written, raises `InputError` if the environment's folder contains anything except for an earlier
+    demo's environment, or if uv is needed but missing. Raises `WorkError` with the output of a step that fails.
     """
     environment = dest_dir.resolve() / "env"
     _check_replaceable(environment)
@@ -118,21 +118,21 @@ def run_demo(
 
 
 def _find_uv() -> str:
-    """Return the path of uv, in this environment or in ``PATH``; raise `InputError` where it is missing."""
+    """Return the path of uv, in this environment or in ``PATH``. Raises `InputError` if uv is missing."""
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     found = shutil.which("uv", path=folders)
     if found is None:
-        program, expected = "uv", "it, as pip installs for the system that it runs on alone"
-        raise InputError(program, "is not installed", expected=expected, remedy="pip install uv")
+        program, expected = "uv", "uv, because pip installs only for its own system"
+        raise InputError(program, "isn't installed", expected=expected, remedy="Run: pip install uv")
     return found
 
 
 _MADE = frozenset({"dist", "simple", "env", MANIFEST_NAME, "SHA256SUMS"})
-"""What a demo leaves in its folder."""
+"""Files that a demo creates in its folder."""
 
 
 def _check_folder(dest_dir: Path) -> None:
-    """Raise `InputError` for a folder with files that no demo makes, so that it is not mixed with theirs."""
+    """Raise `InputError` for a folder with other files, so that a demo doesn't mix its files with them."""
     try:
         names = sorted(path.name for path in dest_dir.iterdir() if not path.name.startswith("."))
     except FileNotFoundError:
@@ -140,19 +140,19 @@ def _check_folder(dest_dir: Path) -> None:
     except OSError as e:
         raise read_error(dest_dir, e, remedy="Change --dest-dir.") from e
     if others := [name for name in names if name not in _MADE]:
-        found = f"has files that no demo makes: {first_of(others)}"
+        found = f"contains files that aren't from a demo: {first_of(others)}"
         raise InputError(dest_dir, found, expected="a new or empty folder", remedy="Change --dest-dir.")
 
 
 def _check_replaceable(environment: Path) -> None:
     if not os.path.lexists(environment) or _is_own(environment):
         return
-    found = "is not the environment of an earlier demo, which could be replaced"
-    raise InputError(environment, found, remedy="Change --dest-dir, or remove it.")
+    found = "isn't the environment of an earlier demo, so it can't be replaced"
+    raise InputError(environment, found, remedy="Change --dest-dir, or remove this folder.")
 
 
 def _is_own(environment: Path) -> bool:
-    """Return whether a demo made this environment, or the folder is empty."""
+    """Return whether a demo created this environment, or the folder is empty."""
     if environment.is_symlink() or not environment.is_dir():
         return False
     try:
@@ -162,14 +162,16 @@ def _is_own(environment: Path) -> bool:
 
 
 def _make_empty(environment: Path) -> None:
-    """Make the folder of the environment, marked before anything else is in it. Raises `WorkError`."""
+    """Create the environment's folder. First, mark it as the environment of a demo. Raises `WorkError`."""
     try:
         if environment.exists():
             shutil.rmtree(environment)
         environment.mkdir(parents=True)
         (environment / _MARKER).touch()
     except OSError as e:
-        raise WorkError(environment, f"can't be made again ({e.strerror})", remedy="Check its permissions.") from e
+        raise WorkError(
+            environment, f"can't be created again ({e.strerror})", remedy="Check the folder's permissions."
+        ) from e
 
 
 class _Steps:
@@ -177,22 +179,22 @@ class _Steps:
         self.environment = environment
         self._runner = runner
         self._progress = progress
-        # Whatever the caller's shell points at must not help: the packages have to find everything themselves.
+        # The caller's shell must not help the packages, because they must find all files themselves.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         self._variables = kept | {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def install(self, requirement: str, index_url: str, uv: str) -> str:
-        """Install with pip, or for Windows with ``uv``; return the last output."""
+        """Install with pip, or for Windows with ``uv``. Return the last output."""
         _make_empty(self.environment)
         try:
             fill = self._fill_for_windows if uv else self._fill
             return fill(requirement, index_url, uv)
-        except (KeyboardInterrupt, SystemExit):  # ended by a signal: half an environment is of no use
+        except (KeyboardInterrupt, SystemExit):  # a signal ended it: an incomplete environment is useless
             shutil.rmtree(self.environment, ignore_errors=True)
             raise
 
     def _fill(self, requirement: str, index_url: str, _: str) -> str:
-        self._run("making an environment", *module_command(sys.executable, "venv"), str(self.environment))
+        self._run("creating an environment", *module_command(sys.executable, "venv"), str(self.environment))
         pip = [*module_command(self.environment / "bin" / "python", "pip"), "install", "--no-cache-dir"]
         return self._run(f"installing {requirement}", *pip, requirement, "--index-url", index_url)
 

@@ -122,7 +122,7 @@ def test_an_archive_that_is_gone_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         decompress(path)
     assert str(caught.value) == (
-        f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
+        f"{path}: can't be read (No such file or directory). Check whether it exists and is readable."
     )
 
 
@@ -133,7 +133,7 @@ def test_a_full_temporary_folder_is_reported(tmp_path: Path, suffix: str) -> Non
     done = rocwheel(*command, before=with_files_up_to(1 << 20), environ={"TMPDIR": str(tmp_path)})
     assert done.stderr == (
         f"error: {archive}: its decompressed content can't be written to {tmp_path} (File too large). "
-        "Free some space there, or set TMPDIR to another folder.\n"
+        "Free some space in this folder, or set TMPDIR to another folder.\n"
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert list(tmp_path.iterdir()) == [archive]
@@ -156,7 +156,7 @@ def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(
     with pytest.raises(InputError) as caught:
         decompress(path)
     assert str(caught.value) == (
-        f"{path}: unpacks to more than 67108864 bytes; expected at most 1 GiB, or 200 times its size. "
+        f"{path}: unpacks to more than 67108864 bytes; expected at most 1 GiB, or 200 times its packed size. "
         "If you trust the archive, unpack it yourself and use the folder instead."
     )
 

@@ -399,7 +399,7 @@ def test_absent_package_is_refused(tmp_path: Path) -> None:
         pass
 
     assert str(error.value) == (
-        f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
+        f"{path}: can't be read (No such file or directory). Check whether it exists and is readable."
     )
 
 
@@ -506,8 +506,9 @@ def test_a_package_that_unpacks_to_far_more_than_libraries_do_is_refused(
         list(deb.members())
 
     assert str(error.value) == (
-        f"{path}: data.tar.xz unpacks to more than 16777216 bytes; expected at most 1 GiB, or 200 times its size. "
-        "Don't unpack it unless you trust its source."
+        f"{path}: data.tar.xz unpacks to more than 16777216 bytes; expected at most 1 GiB, or 200 times its packed "
+        "size. "
+        "Don't unpack this file unless you trust its source."
     )
 
 

@@ -487,7 +487,7 @@ def test_a_package_that_is_named_as_the_folder_is_not_to_be_removed(make_deb: Ma
     deb = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
     with pytest.raises(InputError) as error:
         import_debs([deb], deb, DEBIAN)
-    assert text_of(error) == f"{deb}: is a file to read; expected a new or empty folder. Name another folder."
+    assert text_of(error) == f"{deb}: is an input file; expected a new or empty folder. Choose another folder."
 
 
 def test_empty_folder_is_used(make_deb: MakeDeb, dest: Path) -> None:
@@ -505,7 +505,7 @@ def test_folder_that_cannot_be_made_is_failed_work(make_deb: MakeDeb, tmp_path: 
         import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{dest}: can't be written (Not a directory). Name another output, or remove the file in place of its "
+        f"{dest}: can't be written (Not a directory). Choose another output, or remove the file at the path of its "
         "parent folder."
     )
 

@@ -153,7 +153,7 @@ def test_pipe_as_version_file_is_refused_not_waited_for(tmp_path: Path) -> None:
     root = make_prefix(tmp_path / "rocm")
     (root / ".info").mkdir()
     os.mkfifo(root / ".info/version")
-    with pytest.raises(InputError, match=r"\.info/version: .*not a regular file"):
+    with pytest.raises(InputError, match=r"\.info/version: .*isn't a regular file"):
         import_prefixes([root], tmp_path / "artifacts", ROCM)
 
 
@@ -456,7 +456,7 @@ def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) ->
         pytest.skip("this user may read everything")
 
     with pytest.raises(
-        InputError, match=r"can't be read \(Permission denied\)\. Check that it exists and may be read\."
+        InputError, match=r"can't be read \(Permission denied\)\. Check whether it exists and is readable\."
     ):
         import_prefixes([prefix], dest, ROCM)
 

@@ -93,7 +93,9 @@ def test_a_symlink_to_an_empty_folder_stays_and_leads_to_the_artifacts(tmp_path:
 
 def test_the_current_folder_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    expected = f"{tmp_path}: is the current folder, but the result would replace it. Name a new folder below it."
+    expected = (
+        f"{tmp_path}: is the current folder, which the output would replace. Pass a new folder inside this folder."
+    )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"), importing(ROCM, tmp_path):
         pytest.fail("the sources are read")
 
@@ -117,5 +119,5 @@ except InputError as e:
     if "ermitted" in done.stderr:
         pytest.skip(f"no mount here: {done.stderr.strip()}")
     assert done.stdout == (
-        f"{tmp_path}: is a mount point, but the result would replace it. Name a new folder below it.\n"
+        f"{tmp_path}: is a mount point, which the output would replace. Pass a new folder inside this folder.\n"
     )

@@ -379,7 +379,8 @@ def test_a_result_in_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -
     with opened_merge(folders, MergeOptions(str(folders[0]))) as plan:
         for folder in folders:
             with pytest.raises(
-                InputError, match=r"out: is a folder in .*, which is copied; expected a folder outside it"
+                InputError,
+                match=r"out: is a folder in .*, which this command copies; expected a folder outside of this folder",
             ):
                 write_merge(plan, folder / "deep/out")
             assert not (folder / "deep").exists()

@@ -128,8 +128,8 @@ def test_a_folder_without_artifacts_is_refused(folder: Path) -> None:
 def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name, why, remedy in (
-        ("missing", "No such file or directory", "Check that it exists and may be read."),
-        ("file", "Not a directory", "Name a folder, not a file."),
+        ("missing", "No such file or directory", "Check whether it exists and is readable."),
+        ("file", "Not a directory", "Pass a folder instead of a file."),
     ):
         with pytest.raises(InputError) as caught:
             find_artifacts(tmp_path / name)
@@ -294,7 +294,7 @@ def test_what_may_not_be_read_is_named(make_artifact: MakeArtifact) -> None:
     assert done.stderr.endswith(
         f"error: {folder.parent}: 2 problems\n"
         f"  {folder}/stage/secret: can't be read. Check the permissions.\n"
-        f"  {folder}/stage/closed: can't be read (Permission denied). Check that it exists and may be read.\n"
+        f"  {folder}/stage/closed: can't be read (Permission denied). Check whether it exists and is readable.\n"
     )
 
 

@@ -108,7 +108,7 @@ def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: 
         extract_artifact(artifact, tmp_path / "out")
     assert str(caught.value) == (
         f"{tmp_path}/out/blas_lib_generic: can't be written (File exists). "
-        "Name another output, or remove the file in place of its parent folder."
+        "Choose another output, or remove the file at the path of its parent folder."
     )
 
 
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_nothing_behind(make_artifact: MakeArtifact, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"{tmp_path}/out/blas_lib_generic: can't be written (File too large). "
-        "Check the free space and the permissions of its folder.\n"
+        "Check the free space and the permissions of the folder.\n"
     )
     assert list((tmp_path / "out").iterdir()) == []
 

@@ -386,7 +386,7 @@ def test_llvm_reads_a_relay_without_complaint(run_tool: RunTool, tmp_path: Path)
         ("a//clang.exe", "the target has the name '', which is empty"),
         ("aux.exe", "the target has the name 'aux.exe', which is the name of the device AUX on Windows"),
         ("con/clang.exe", "the target has the name 'con', which is the name of the device CON on Windows"),
-        ("\udc80.exe", "the target has the name '\\udc80.exe', which is not UTF-8, but names on Windows are Unicode"),
+        ("\udc80.exe", "the target has the name '\\udc80.exe', which isn't UTF-8, but names on Windows are Unicode"),
         ("x" * 252 + ".exe", f"the target has the name {'x' * 80!r}, which has 256 characters, {LONGEST}"),
         ("x/" * 128 + ".exe", "the target has 260 UTF-16 units, more than 259"),
         ("😀/" * 85 + "a.exe", "the target has 260 UTF-16 units, more than 259"),

@@ -312,7 +312,7 @@ def test_a_malformed_date_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_folder_in_the_way_of_the_output_fails_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "dist").write_text("a file")
-    with pytest.raises(InputError, match="not a folder; expected a folder to write to"):
+    with pytest.raises(InputError, match="isn't a folder; expected an output folder"):
         BuildJob(PlanJob(SAMPLE_SDK), tmp_path).run()
     assert [path.name for path in tmp_path.iterdir()] == ["dist"]
 
@@ -324,7 +324,7 @@ def test_a_full_disk_fails_in_one_line_and_leaves_no_part_of_a_wheel(tmp_path: P
     command = f"ulimit -f 20; exec {sys.executable} {build}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "can't be written (File too large). Check the free space and the permissions of its folder." in done.stderr
+    assert "can't be written (File too large). Check the free space and the permissions of the folder." in done.stderr
     assert "Traceback" not in done.stderr
     assert not [path for path in (tmp_path / "dist").iterdir() if path.suffix not in (".whl", ".gz")]
 

@@ -461,11 +461,11 @@ def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_or_device_is_not_a_recipe(tmp_path: Path) -> None:
     with pytest.raises(
-        RecipeError, match=re.escape(f"{tmp_path}: can't be read (Is a directory). Name a file, not a folder.")
+        RecipeError, match=re.escape(f"{tmp_path}: can't be read (Is a directory). Pass a file instead of a folder.")
     ):
         load_recipe(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(RecipeError, match=re.escape("pipe: can't be read (it is not a regular file).")):
+    with pytest.raises(RecipeError, match=re.escape("pipe: can't be read (it isn't a regular file).")):
         load_recipe(tmp_path / "pipe")
 
 

@@ -34,7 +34,7 @@ def test_a_pipe_is_not_waited_for(
         os.mkfifo(tmp_path / "pipes" / name)
     done = run(*arguments, "--quiet")
     assert done.returncode == 2
-    assert f"{found}: can't be read (it is not a regular file)" in done.stderr
+    assert f"{found}: can't be read (it isn't a regular file)" in done.stderr
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_a_folder_without_permission_is_reported(artifacts: Path, tmp_path: Path
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"error: {out}/{name}: can't be written (Permission denied). "
-        "Check the free space and the permissions of its folder.\n"
+        "Check the free space and the permissions of the folder.\n"
     )
     assert list(out.iterdir()) == []
 
@@ -144,7 +144,11 @@ def test_a_temporary_folder_that_is_not_there_is_reported(tmp_path: Path, monkey
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     done = run_list("list", SAMPLE_SDK)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"error: TMPDIR: is {tmp_path}/none, where no file can be created. Correct or unset it.\n"
+    assert (
+        done.stderr
+        == f"error: TMPDIR: is {tmp_path}/none, a folder in which no file can be created. Correct or unset the "
+        "variable.\n"
+    )
 
 
 @pytest.mark.slow
@@ -169,7 +173,7 @@ def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkey
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: SOURCE_DATE_EPOCH: is 'yesterday'; expected a whole number of seconds since 1970. "
-        "Correct or unset it.\n"
+        "Correct or unset the variable.\n"
     )
 
 
@@ -182,7 +186,7 @@ def test_a_full_disk_leaves_no_archive(artifacts: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"error: {out}/blas_lib_generic.tar.zst: can't be written (File too large). "
-        "Check the free space and the permissions of its folder.\n"
+        "Check the free space and the permissions of the folder.\n"
     )
     assert list(out.iterdir()) == []
 

@@ -217,7 +217,7 @@ def test_everything_that_may_not_be_read_is_told_at_once(prefix: Path, tmp_path:
     found = "contains 3 files and folders that can't be read (Permission denied): bin/hipcc, lib, share"
     assert (finished.returncode, finished.stdout) == (2, "")
     assert finished.stderr == f"error: {prefix}: {found}. Run the import as a user who can read them.\n"
-    reason = "can't be read (Permission denied). Check that it exists and may be read."
+    reason = "can't be read (Permission denied). Check whether it exists and is readable."
     assert (alone.returncode, alone.stderr) == (2, f"error: {prefix}/bin/hipcc: {reason}\n")
     assert not dest.exists()
 
@@ -267,7 +267,10 @@ def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_pa
     status, stdout, stderr = run("artifacts", "merge", "a", "b", "--primary", "a", "--output", "b/out", "--dry-run")
 
     assert (status, stdout) == (2, "")
-    assert stderr == "error: b/out: is a folder in b, which is copied; expected a folder outside it\n"
+    assert (
+        stderr
+        == "error: b/out: is a folder in b, which this command copies; expected a folder outside of this folder\n"
+    )
     assert not (tmp_path / "b/out").exists()
 
 

@@ -172,7 +172,7 @@ def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
     path.chmod(0)
     done = rocwheel("audit", tmp_path / "site", before=as_user())
     path.chmod(0o755)
-    problem = f"error: {path}: can't be read (Permission denied). Check that it exists and may be read.\n"
+    problem = f"error: {path}: can't be read (Permission denied). Check whether it exists and is readable.\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", problem)
 
 

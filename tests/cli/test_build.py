@@ -257,9 +257,7 @@ def test_a_destination_that_is_a_file_is_reported_before_anything_is_read(tmp_pa
     file.touch()
     done = rocwheel("build", "--artifact-dir", str(tmp_path / "absent"), "--dest-dir", str(file))
     assert done.returncode == 2
-    assert f"{file}: is not a folder; expected a folder to write to. Change --dest-dir." in done.stderr.replace(
-        "\n", " "
-    )
+    assert f"{file}: isn't a folder; expected an output folder. Change --dest-dir." in done.stderr.replace("\n", " ")
 
 
 def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_damaged_entries_give_the_same_wheels_and_are_told(
     assert done.status == 0
     assert digests(tmp_path / "first") == first
     told = [line for line in done.stderr.splitlines() if "was damaged" in line]
-    assert set(told) == {f"warning: {entry.path}: was damaged and is created again" for entry in entries}
+    assert set(told) == {f"warning: {entry.path}: was damaged; rocwheel creates it again" for entry in entries}
     third, count = built(run, tmp_path / "third", "--artifact-dir", artifacts, "--cache")
     assert third == first
     assert count["packed"] == 0
@@ -168,7 +168,7 @@ def test_damaged_entries_give_the_same_wheels_and_are_told(
 @needs_disks
 @pytest.mark.parametrize(
     ("options", "trouble"),
-    [("ro", "Read-only file system"), ("size=2m", "less than 256 MiB of the disk would stay free")],
+    [("ro", "Read-only file system"), ("size=2m", "less than 256 MiB would stay free on the disk")],
     ids=["read-only", "full"],
 )
 def test_a_disk_that_takes_nothing_is_told_once_and_the_build_goes_on(

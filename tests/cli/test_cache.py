@@ -221,7 +221,9 @@ def test_a_file_in_the_place_of_the_cache_is_an_error(
     os.environ["ROCWHEEL_CACHE_DIR"] = str(place)
     done = run("cache", *command)
     assert (done.status, done.stdout) == (2, "")
-    assert done.stderr == (f"error: {place}/packed: can't be read (Not a directory). Name a folder, not a file.\n")
+    assert done.stderr == (
+        f"error: {place}/packed: can't be read (Not a directory). Pass a folder instead of a file.\n"
+    )
     assert (place / "packed").read_bytes() == b"mine"
 
 

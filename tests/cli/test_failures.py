@@ -100,9 +100,9 @@ def test_each_of_several_errors_has_its_facts(run: Run, tmp_path: Path) -> None:
             "source": str(tmp_path / name),
             "found": "can't be read (No such file or directory)",
             "expected": "",
-            "remedy": "Check that it exists and may be read.",
+            "remedy": "Check whether it exists and is readable.",
             "text": f"{tmp_path / name}: can't be read (No such file or directory). "
-            "Check that it exists and may be read.",
+            "Check whether it exists and is readable.",
         }
         for name in "ab"
     ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-ABSENT = "can't be read (No such file or directory). Check that it exists and may be read."
+ABSENT = "can't be read (No such file or directory). Check whether it exists and is readable."
 COMMANDS = [
     ("device", "list", "{}"),
     ("device", "prune", "{}", "--targets", "gfx906", "--output", "out"),
@@ -46,7 +46,7 @@ def test_it_is_in_the_json_too(run: Run, tmp_path: Path) -> None:
 def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, tmp_path: Path) -> None:
     expected = (
         f"error: {tmp_path}: can't be read (Is a directory); expected a Makefile, a shell script, a workflow, or "
-        "Python. Name a file, not a folder.\n"
+        "Python. Pass a file instead of a folder.\n"
     )
     assert run("jax", "translate", "--file", tmp_path) == (2, "", expected)
 
@@ -78,7 +78,7 @@ def test_a_folder_to_write_a_file_to_is_refused(
     assert finished.status == 2
     assert finished.stderr in {
         "error: out/: names a folder; expected a file. Change --output.\n",
-        "error: out: is a folder; expected a file to write to. Change --output.\n",
+        "error: out: is a folder; expected an output file. Change --output.\n",
     }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.co", "a.hipfb"]
 
@@ -103,11 +103,11 @@ def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_cod
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
     os.mkfifo(tmp_path / "pipe")
     for output, error in (
-        ("-", "--output: is -, but the output can't go to standard output. Name a file."),
-        ("pipe", "pipe: is not a regular file; expected a file to write to. Change --output."),
+        ("-", "--output: is -, but this command can't write to standard output. Name a file."),
+        ("pipe", "pipe: isn't a regular file; expected an output file. Change --output."),
     ):
         assert run("device", "prune", "a.hipfb", "--targets", "gfx906", "-o", output) == (2, "", f"error: {error}\n")
-    error = "-: can't be read (No such file or directory). Standard input is not read; name a file."
+    error = "-: can't be read (No such file or directory). rocwheel doesn't read standard input here. Pass a file."
     assert run("inspect", "-") == (2, "", f"error: {error}\n")
     assert not (tmp_path / "-").exists()
 
@@ -118,7 +118,9 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     closed.touch(0)
     done = rocwheel("inspect", closed, before=as_user())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {closed}: can't be read (Permission denied). Check that it exists and may be read.\n"
+    assert (
+        done.stderr == f"error: {closed}: can't be read (Permission denied). Check whether it exists and is readable.\n"
+    )
 
 
 @needs_setpriv
@@ -133,7 +135,9 @@ def test_a_library_that_may_not_be_read_is_an_unusable_input_of_every_command_on
     name, *options = command.split()
     done = rocwheel("device", name, closed, *options, cwd=tmp_path, before=as_user())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {closed}: can't be read (Permission denied). Check that it exists and may be read.\n"
+    assert (
+        done.stderr == f"error: {closed}: can't be read (Permission denied). Check whether it exists and is readable.\n"
+    )
 
 
 @needs_setpriv
@@ -157,4 +161,4 @@ def test_a_folder_that_may_not_be_listed_is_not_taken_for_an_empty_one(tmp_path:
     (tmp_path / "good/a.txt").write_text("text")
     done = rocwheel(*command.split(), "closed", cwd=tmp_path, before=as_user())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: closed: can't be read (Permission denied). Check that it exists and may be read.\n"
+    assert done.stderr == "error: closed: can't be read (Permission denied). Check whether it exists and is readable.\n"

@@ -384,9 +384,9 @@ def test_a_folder_that_can_not_be_written_is_named_with_what_to_do(dist: Path, w
     path, remedy = {
         "the output": (
             output / ".rocwheel-index-begun.json",
-            "Check the free space and the permissions of its folder.",
+            "Check the free space and the permissions of the folder.",
         ),
-        "its parent": (output, "Check the free space and the permissions of its folder."),
+        "its parent": (output, "Check the free space and the permissions of the folder."),
         "the distributions": (
             dist / "a-1.0-py3-none-any.whl.metadata",
             "Make the folder writable, or put the files into the index with --files hardlink or copy.",

@@ -158,7 +158,7 @@ def test_pages_that_disagree_are_found_without_their_files(run: Run, front: Fron
     page.write_text("".join(line for line in page.read_text().splitlines(keepends=True) if NIGHTLY not in line))
     done = run("verify", tmp_path / "simple")
     assert done.status == 1
-    assert f"unlisted {page}: doesn't list {NIGHTLY}; expected the contents of the other page\n" in done.stdout
+    assert f"unlisted {page}: doesn't list {NIGHTLY}; expected the same contents as the other page\n" in done.stdout
 
 
 @pytest.mark.slow

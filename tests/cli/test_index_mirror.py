@@ -188,7 +188,7 @@ def test_a_file_in_the_place_of_a_folder_is_an_error_before_the_first_request(
     place.write_text("mine")
     with served(there, asked) as url:
         done = run("index", "mirror", f"{url}/simple", "--project", "rocm*", "-o", tmp_path / "here")
-    message = f"error: {place}: is not a folder; expected a folder to write to. Change --output."
+    message = f"error: {place}: isn't a folder; expected an output folder. Change --output."
     assert (done.status, " ".join(done.stderr.split()), asked) == (2, message, [])
 
 

@@ -159,7 +159,7 @@ def test_files_that_cannot_be_read_do_not_keep_others_from_being_reported(
     assert (status, f"{tmp_path}/b.so: 46.6 kB" in out) == (2, True)
     assert err.splitlines() == [
         "error: Files that can't be read: 2 problems",
-        f"  {tmp_path}/a.so: can't be read (Permission denied). Check that it exists and may be read.",
+        f"  {tmp_path}/a.so: can't be read (Permission denied). Check whether it exists and is readable.",
         f"  {tmp_path}/locked: can't be read (Permission denied)",
     ]
     _, out, _ = run(tmp_path, "--json")
@@ -194,13 +194,13 @@ def test_files_of_a_folder_that_may_be_listed_but_not_entered_are_named(tmp_path
     done = rocwheel("inspect", tmp_path, tmp_path / "closed/a.so", before=as_user())
     (tmp_path / "closed").chmod(0o755)
     assert (done.returncode, f"{tmp_path}/b.so: 46.6 kB" in done.stdout) == (2, True)
-    problem = f"  {tmp_path}/closed/a.so: can't be read (Permission denied). Check that it exists and may be read."
+    problem = f"  {tmp_path}/closed/a.so: can't be read (Permission denied). Check whether it exists and is readable."
     assert done.stderr.splitlines() == ["error: Files that can't be read: 2 problems", problem, problem]
 
 
 def test_name_that_is_too_long_is_an_error(run: Run) -> None:
     name = "x" * 300
-    message = f"error: {name}: can't be read (File name too long). Check that it exists and may be read.\n"
+    message = f"error: {name}: can't be read (File name too long). Check whether it exists and is readable.\n"
     assert run(name) == (2, "", message)
 
 
@@ -417,7 +417,7 @@ def test_member_that_finds_no_room_to_be_unpacked_is_named(
     monkeypatch.setattr("rocwheel.core.scratch.os.write", full)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     found = f"its {LIBRARY.stat().st_size} unpacked bytes can't be written to {tmp_path} (No space left on device)"
-    remedy = "Free some space there, or set TMPDIR to another folder."
+    remedy = "Free some space in this folder, or set TMPDIR to another folder."
     assert run(wheel) == (1, "", f"error: {wheel}!x/libtwo.so: {found}. {remedy}\n")
 
 

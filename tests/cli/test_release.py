@@ -169,7 +169,7 @@ def test_a_distribution_that_is_not_in_the_manifest_is_refused(run: Run, build: 
     (build / "dist/older-1-py3-none-any.whl").touch()
     done = run("attest", build)
     assert done.status == 1
-    assert "older-1-py3-none-any.whl: is not in the manifest; expected only files of this build" in done.stderr
+    assert "older-1-py3-none-any.whl: isn't in the manifest; expected only files of this build" in done.stderr
 
 
 def test_the_hash_of_the_manifest_is_that_of_its_file(run: Run, build: Path) -> None:
@@ -185,8 +185,8 @@ def test_a_signed_statement_is_not_replaced(run: Run, build: Path) -> None:
     signed.parent.mkdir(parents=True)
     signed.write_text('{"payload": "c2lnbmVk"}')
     done = run("attest", build)
-    expected = "no file, or one that rocwheel attest wrote"
-    message = f"error: {signed}: was not written by rocwheel attest; expected {expected}. Move it away.\n"
+    expected = "no file, or a file that rocwheel attest wrote"
+    message = f"error: {signed}: wasn't written by rocwheel attest; expected {expected}. Move it away.\n"
     assert (done.status, done.stderr) == (2, message)
     assert signed.read_text() == '{"payload": "c2lnbmVk"}'
     assert not (build / "attestations/provenance.json").exists()

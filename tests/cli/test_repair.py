@@ -120,8 +120,8 @@ def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_rest_on_a
     assert done.status == 0
     assert done.stderr.splitlines() == [
         (
-            "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core>=7,<11 is based on the known layout "
-            "of the package: give it with --with to pin its minor version"
+            "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core>=7,<11 is based on the package's known layout: "
+            "to pin its minor version, add the package with --with"
         )
     ]
     assert run("repair", wheel, "--dry-run", "--quiet").stderr == ""

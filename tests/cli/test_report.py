@@ -65,7 +65,7 @@ def test_a_report_over_its_own_output_gives_the_same_page(run: Run, tmp_path: Pa
 def test_an_input_is_not_written_over(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"123")
     done = run("report", tmp_path, "-o", tmp_path / "file")
-    assert (done.status, "is one of the inputs of the report" in done.stderr) == (2, True)
+    assert (done.status, "is one of the report's inputs" in done.stderr) == (2, True)
     assert (tmp_path / "file").read_bytes() == b"123"
 
 
@@ -76,7 +76,7 @@ def test_a_symlink_of_a_folder_is_not_replaced_by_the_page(run: Run, tmp_path: P
     link = tmp_path / "link.html"
     link.symlink_to(target)
     done = run("report", tmp_path, "-o", link)
-    assert (done.status, f"{link}: is one of the inputs of the report" in done.stderr) == (2, True)
+    assert (done.status, f"{link}: is one of the report's inputs" in done.stderr) == (2, True)
     assert link.readlink() == Path(target)
 
 

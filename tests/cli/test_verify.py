@@ -45,7 +45,7 @@ def test_what_is_good_is_said_in_a_line_each(run: Run, build: Path) -> None:
 def test_faults_are_named_and_end_with_1(run: Run, build: Path) -> None:
     (build / "dist/more.whl").touch()
     done = run("verify", build, "--quiet")
-    text = f"extra {build}/dist/more.whl: is not in the manifest; expected only files of this build\n"
+    text = f"extra {build}/dist/more.whl: isn't in the manifest; expected only files of this build\n"
     assert (done.status, done.stdout, done.stderr) == (1, text, "")
 
 
@@ -60,7 +60,7 @@ def test_faults_as_json(run: Run, build: Path) -> None:
         {
             "kind": "extra",
             "place": f"{build}/dist/more.whl",
-            "found": "is not in the manifest",
+            "found": "isn't in the manifest",
             "expected": "only files of this build",
         }
     ]
@@ -78,10 +78,10 @@ def test_what_can_t_be_verified_is_named_after_all_others(run: Run, build: Path,
     for name, found in zip(
         names,
         (
-            "contains nothing that can be verified",
+            "contains nothing that rocwheel can verify",
             "is not JSON",
             "has no list of files with hashes",
-            "can't be read (it is not a regular file)",
+            "can't be read (it isn't a regular file)",
             "can't be read (No such file or directory)",
         ),
         strict=True,
@@ -93,7 +93,7 @@ def test_a_file_that_is_none_of_what_can_be_verified_is_told_what_could_be(run: 
     path = tmp_path / "x.deb"
     path.write_bytes(b"!<arch>\ndebian-binary   \xff")
     expected = "a rocwheel-build.json, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
-    error = f"error: {path}: has nothing that can be verified; expected {expected}\n"
+    error = f"error: {path}: contains nothing that rocwheel can verify; expected {expected}\n"
     assert run("verify", path) == (2, "", error)
 
 
@@ -160,7 +160,7 @@ def test_the_folder_of_one_project_is_refused(run: Run, tmp_path: Path) -> None:
     assert run("index", tmp_path / "dist").status == 0
     done = run("verify", tmp_path / "simple/demo")
     assert done.status == 2
-    told = "is the folder of one project of an index; expected the whole index. Give the folder above it: "
+    told = "is the folder of a single project in an index; expected the whole index. Pass its parent folder: "
     assert f"{tmp_path}/simple/demo: {told}{tmp_path}/simple" in done.stderr
 
 

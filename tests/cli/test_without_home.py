@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 SAID = (
-    "error: ROCWHEEL_CACHE_DIR: is not set, and this user has no home folder; expected a folder for the "
+    "error: ROCWHEEL_CACHE_DIR: isn't set, and this user has no home folder; expected a folder for the "
     "rocwheel cache. Set ROCWHEEL_CACHE_DIR to a folder."
 )
 

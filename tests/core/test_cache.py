@@ -75,8 +75,8 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch: pytest.Mo
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
     message = (
-        "ROCWHEEL_CACHE_DIR: is not set, and this user has no home folder; expected a folder for the "
-        "rocwheel cache. Set ROCWHEEL_CACHE_DIR to a folder."
+        "ROCWHEEL_CACHE_DIR: isn't set, and this user has no home folder; expected a folder for the "
+        "rocwheel cache. Set ROCWHEEL_CACHE_DIR to the path of a folder."
     )
     with pytest.raises(InputError, match=re.escape(message)):
         cache_folder()
@@ -329,7 +329,7 @@ def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, ca
     raw[-1] ^= 4
     path.write_bytes(raw)
     assert store.get(key(1)) is None
-    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged and is created again"]
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged; rocwheel creates it again"]
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
 
@@ -348,7 +348,7 @@ def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.Lo
     assert store.get(key(1)) is None
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
-    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged and is created again"]
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged; rocwheel creates it again"]
 
 
 def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_over(
@@ -363,7 +363,7 @@ def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_ov
         store.put(key(number), b"facts", b"data")
     assert (store.get(key(1)), store.get(key(2))) == (None, entry_of(b"facts", b"data"))
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path}: is a folder in place of a file and is skipped"
+        f"{path}: is a folder instead of a file; rocwheel skips it"
     ]
     assert (path / "notes.txt").exists()
 
@@ -385,7 +385,7 @@ for number in range(3):
     ("options", "trouble"),
     [
         pytest.param("ro", "Read-only file system", id="read-only"),
-        pytest.param("size=4m", "less than 256 MiB of the disk would stay free", id="too small"),
+        pytest.param("size=4m", "less than 256 MiB would stay free on the disk", id="too small"),
     ],
 )
 def test_a_disk_that_takes_nothing_is_told_of_once(tmp_path: Path, options: str, trouble: str) -> None:
@@ -411,7 +411,7 @@ def test_a_disk_keeps_room_for_what_is_built(
     store.put(key(2), b"", b"")
     assert read_contents(tmp_path).entries == ()
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}: can't be written (less than 256 MiB of the disk would stay free); continuing without the cache"
+        f"{tmp_path}: can't be written (less than 256 MiB would stay free on the disk); continuing without the cache"
     ]
 
 

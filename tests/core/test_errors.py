@@ -77,11 +77,11 @@ def test_a_limit_of_the_process_is_no_fault_of_the_input(number: int, kind: type
 @pytest.mark.parametrize(
     ("number", "to_read", "to_write"),
     [
-        (errno.EISDIR, "Name a file, not a folder.", "Name another output, or remove the folder."),
+        (errno.EISDIR, "Pass a file instead of a folder.", "Choose another output, or remove the folder."),
         (
             errno.ENOTDIR,
-            "Correct its path: a parent folder is a file.",
-            "Name another output, or remove the file in place of its parent folder.",
+            "Correct the path: a parent folder is a file.",
+            "Choose another output, or remove the file at the path of its parent folder.",
         ),
         (errno.EACCES, "Look.", "Look."),
     ],
@@ -98,7 +98,7 @@ def test_a_remedy_fits_where_a_file_and_a_folder_were_taken_for_each_other(
 def test_a_file_that_is_there_is_not_said_to_be_a_part_of_a_wrong_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     error: InputError = read_error(tmp_path / "file", OSError(errno.ENOTDIR, "Not a directory"))
-    assert error.remedy == "Name a folder, not a file."
+    assert error.remedy == "Pass a folder instead of a file."
 
 
 def test_several_problems_are_reported_together() -> None:

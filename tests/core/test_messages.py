@@ -83,9 +83,9 @@ def test_a_folder_that_is_there_is_no_host(tmp_path: Path, monkeypatch: pytest.M
         ("dist/*.whl", "No file matches this pattern."),
         ("dist/[a-z]", "No file matches this pattern."),
         ("example.org/dist", "A URL begins with https:// or s3://."),
-        ("gfx906", "This is a GPU target; --help shows the option for it."),
-        ("gfx90a:xnack+", "This is a GPU target; --help shows the option for it."),
-        ("gfx1030=gfx1031", "This is a GPU target; --help shows the option for it."),
+        ("gfx906", "This is a GPU target. For its option, see --help."),
+        ("gfx90a:xnack+", "This is a GPU target. For its option, see --help."),
+        ("gfx1030=gfx1031", "This is a GPU target. For its option, see --help."),
         ("gfx906.so", ""),
         ("gfx906_lib", ""),
         ("dist", ""),
@@ -98,7 +98,7 @@ def test_what_is_not_there_may_be_a_pattern_a_url_or_a_gpu(place: str, expected:
 def test_what_may_be_meant_takes_the_place_of_another_remedy_only_where_nothing_is() -> None:
     absent, forbidden = FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")
     assert read_error("*.so", absent).remedy == "No file matches this pattern."
-    assert read_error("*.so", forbidden).remedy == "Check that it exists and may be read."
+    assert read_error("*.so", forbidden).remedy == "Check whether it exists and is readable."
 
 
 def test_the_first_folder_below_with_a_wheel_is_found(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ WINE_TABLE = Path("/usr/share/wine/nls/l_intl.nls")
         ("Com1", "is the name of the device COM1 on Windows"),
         ("LPT².h", "is the name of the device LPT² on Windows"),
         ("n" * 256, "has 256 characters, but Windows allows at most 255 in a name"),
-        ("caf\udce9.txt", "is not UTF-8, but names on Windows are Unicode"),
+        ("caf\udce9.txt", "isn't UTF-8, but names on Windows are Unicode"),
         ("", "is empty"),
     ],
 )
@@ -154,7 +154,7 @@ def test_letters_that_ntfs_keeps_apart_stay_apart(one: str, other: str) -> None:
     assert fold_case(one) != fold_case(other)
 
 
-@pytest.mark.skipif(not WINE_TABLE.exists(), reason="Wine's table of upper-case letters is not installed")
+@pytest.mark.skipif(not WINE_TABLE.exists(), reason="Wine's table of upper-case letters isn't installed")
 def test_wine_has_the_same_letters_but_for_the_final_sigma() -> None:
     # l_intl.nls: numbers of 16 bits, from the third on steps to a letter's upper case, by 8, 4 and 4 of its bits.
     table = memoryview(WINE_TABLE.read_bytes()).cast("H")[2:]

@@ -148,7 +148,7 @@ def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
     part = tmp_path / ".x.bin.rocwheel-part"
     with part.open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(WorkError, match="is being fetched by another process"):
+        with pytest.raises(WorkError, match="is being downloaded by another process"):
             receive(tmp_path / "x.bin", expected(), Source().read)
 
 
@@ -162,7 +162,7 @@ def test_a_link_in_the_place_of_the_part_is_not_followed(tmp_path: Path) -> None
 
 def test_a_folder_in_the_place_of_the_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.bin").mkdir()
-    with pytest.raises(WorkError, match="is not a regular file"):
+    with pytest.raises(WorkError, match="isn't a regular file"):
         receive(tmp_path / "x.bin", expected(), Source().read)
 
 
@@ -232,7 +232,7 @@ def test_a_disk_that_fails_is_not_another_process(tmp_path: Path, monkeypatch: p
         receive(tmp_path / "x.bin", expected(), Source().read)
     assert str(caught.value) == (
         f"{tmp_path}/x.bin: can't be written (Input/output error). "
-        "Check the free space and the permissions of its folder."
+        "Check the free space and the permissions of the folder."
     )
 
 

@@ -152,13 +152,13 @@ def _find_damage_by_path(path: Path) -> None:
 
 def test_a_pipe_is_refused_as_opening_it_would_wait(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="it is not a regular file"):
+    with pytest.raises(OSError, match="it isn't a regular file"):
         read_regular(tmp_path / "pipe")
 
 
 def test_a_pipe_is_no_range_of_bytes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="it is not a regular file"):
+    with pytest.raises(InputError, match="it isn't a regular file"):
         FileRange.whole(tmp_path / "pipe")
 
 
@@ -206,7 +206,7 @@ def test_a_file_that_should_be_small_is_read_up_to_its_limit(tmp_path: Path) -> 
 
 def test_a_file_that_should_be_small_and_is_not_there_is_told_of(tmp_path: Path) -> None:
     expected = (
-        "absent: can't be read (No such file or directory); expected a list. Check that it exists and may be read."
+        "absent: can't be read (No such file or directory); expected a list. Check whether it exists and is readable."
     )
     with pytest.raises(InputError, match=re.escape(expected)):
         read_small(tmp_path / "absent", 1 << 20, expected="a list")
@@ -234,14 +234,14 @@ def test_a_part_counts_from_the_beginning_of_its_range() -> None:
 
 def test_a_missing_file_is_unreadable_input(tmp_path: Path) -> None:
     path = tmp_path / "none"
-    text = f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
+    text = f"{path}: can't be read (No such file or directory). Check whether it exists and is readable."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"):
         FileRange.whole(path)
 
 
 def test_a_file_that_vanished_is_unreadable_input(tmp_path: Path) -> None:
     path = tmp_path / "none"
-    text = f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
+    text = f"{path}: can't be read (No such file or directory). Check whether it exists and is readable."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), FileRange(str(path), 0, 1).view():
         pass
 
@@ -277,7 +277,7 @@ def test_a_file_that_ends_while_it_is_fed_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_cannot_be_viewed(tmp_path: Path) -> None:
-    text = f"{tmp_path}: can't be read (Is a directory). Name a file, not a folder."
+    text = f"{tmp_path}: can't be read (Is a directory). Pass a file instead of a folder."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), FileRange.whole(tmp_path).view():
         pass
 
@@ -302,7 +302,7 @@ except InputError as e:
     print(e)
 """
     assert run_python(program, path, str(NOBODY)) == (
-        "secret: can't be read (Permission denied). Check that it exists and may be read.\n"
+        "secret: can't be read (Permission denied). Check whether it exists and is readable.\n"
     )
 
 
@@ -371,5 +371,5 @@ def test_bytes_in_memory_are_left_alone() -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="it is not a regular file"):
+    with pytest.raises(OSError, match="it isn't a regular file"):
         open_regular(pipe)

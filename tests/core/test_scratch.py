@@ -56,7 +56,7 @@ def test_whatever_is_written_can_be_read_by_its_path(tmp_path: Path) -> None:
 
 def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-    message = f"TMPDIR: is {tmp_path}/none, where no file can be created. Correct or unset it."
+    message = f"TMPDIR: is {tmp_path}/none, a folder in which no file can be created. Correct or unset the variable."
     with (
         pytest.raises(WorkError, match=f"^{re.escape(message)}$"),
         open_temporary(),
@@ -68,7 +68,7 @@ def test_full_folder_is_named_with_what_did_not_fit(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert str(no_room("x.whl!a", "its 5 bytes", OSError(errno.ENOSPC, "No space left on device"))) == (
         f"x.whl!a: its 5 bytes can't be written to {tmp_path} (No space left on device). "
-        "Free some space there, or set TMPDIR to another folder."
+        "Free some space in this folder, or set TMPDIR to another folder."
     )
 
 
@@ -88,10 +88,10 @@ def test_a_temporary_file_that_cannot_be_read_is_called_so(monkeypatch: pytest.M
     with open_temporary() as file:
         assert str(range_error(path_of(file), error)) == (
             f"{tmp_path}: a temporary file can't be read (Input/output error). "
-            "Check its disk, or set TMPDIR to another folder."
+            "Check the disk, or set TMPDIR to another folder."
         )
     assert str(range_error("a.whl", error)) == (
-        "a.whl: can't be read (Input/output error). Check that it exists and may be read."
+        "a.whl: can't be read (Input/output error). Check whether it exists and is readable."
     )
 
 
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_closed_hides_no_error_that_is_on_its_way(tmp_path
 def test_a_file_that_cannot_be_closed_is_told_with_its_folder(tmp_path: Path, buffering: int) -> None:
     expected = (
         f"{tmp_path}: a temporary file can't be written (Bad file descriptor). "
-        "Check its disk, or set TMPDIR to another folder."
+        "Check the disk, or set TMPDIR to another folder."
     )
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"), open_temporary(tmp_path, buffering=buffering) as f:
         refuse_at_close(f)

@@ -33,7 +33,7 @@ def follow(links: Mapping[str, str], path: str) -> Walk:
         pytest.param({"a/b/l": "/a/x"}, "a/b/l", Walk(WalkEnd.REACHED, "a/x"), id="from the root"),
         pytest.param({}, "a/./b//x", Walk(WalkEnd.REACHED, "a/b/x"), id="empty segments and dots"),
         pytest.param({}, "a/x/y", Walk(WalkEnd.MISSING, "a/x"), id="missing"),
-        pytest.param({}, "a/x/", Walk(WalkEnd.MISSING, "a/x"), id="a slash behind what is not a folder"),
+        pytest.param({}, "a/x/", Walk(WalkEnd.MISSING, "a/x"), id="a slash behind what isn't a folder"),
         pytest.param({"l": "m", "m": "l"}, "l", Walk(WalkEnd.LOOP, "l"), id="circle"),
         pytest.param({}, "a/../../x", Walk(WalkEnd.ABOVE, "a/../../x"), id="above"),
         pytest.param({"a/l": "../../x"}, "a/l", Walk(WalkEnd.ABOVE, "a/l"), id="a link above"),

@@ -45,7 +45,7 @@ def test_by_default_there_is_one_for_each_core_that_the_process_may_use(monkeypa
 
 
 def test_a_negative_number_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^jobs: is -1; expected a number of workers, or 0 for one per core$"):
+    with pytest.raises(InputError, match=r"^jobs: is -1; expected a number of workers, or 0 for one worker per core$"):
         worker_count(-1)
 
 

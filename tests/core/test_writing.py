@@ -41,15 +41,15 @@ def test_a_plain_mode_says_only_whether_a_file_can_be_run(mode: int, expected: i
 def test_a_dash_is_not_taken_for_a_file() -> None:
     with pytest.raises(InputError) as caught:
         check_output(Path("-"))
-    assert str(caught.value) == "--output: is -, but the output can't go to standard output. Name a file."
+    assert str(caught.value) == "--output: is -, but this command can't write to standard output. Pass a file name."
 
 
 def test_a_folder_and_a_pipe_are_no_files_to_write_to(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, found in ((tmp_path, "is a folder"), (tmp_path / "pipe", "is not a regular file")):
+    for path, found in ((tmp_path, "is a folder"), (tmp_path / "pipe", "isn't a regular file")):
         with pytest.raises(InputError) as caught:
             check_output(path)
-        assert str(caught.value) == f"{path}: {found}; expected a file to write to. Change --output."
+        assert str(caught.value) == f"{path}: {found}; expected an output file. Change --output."
 
 
 def test_a_link_that_leads_nowhere_and_a_folder_to_come_are_fine(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, mo
 def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "file.whl"
-    remedy = "Name another output, or remove the file in place of its parent folder."
+    remedy = "Choose another output, or remove the file at the path of its parent folder."
     text = f"{path}: can't be written (File exists). {remedy}"
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(path)
@@ -137,7 +137,7 @@ def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["dist/file.whl", "dist/below/file.whl"])
 def test_a_link_that_leads_nowhere_is_named_where_a_folder_has_to_be(tmp_path: Path, name: str) -> None:
     (tmp_path / "dist").symlink_to(tmp_path / "gone/away")
-    remedy = f"Name another output, or remove {tmp_path}/dist, a link that leads nowhere."
+    remedy = f"Choose another output, or remove the broken link {tmp_path}/dist."
     text = f"{tmp_path}/{name}: can't be written (File exists). {remedy}"
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(tmp_path / name)
@@ -146,7 +146,7 @@ def test_a_link_that_leads_nowhere_is_named_where_a_folder_has_to_be(tmp_path: P
 def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    expected = f"{pipe}: is not a regular file, so it can't be replaced. Name another output."
+    expected = f"{pipe}: isn't a regular file, so it can't be replaced. Choose another output."
     with pytest.raises(WorkError, match=re.escape(expected)):
         AtomicFile(pipe)
     assert pipe.is_fifo()
@@ -163,7 +163,7 @@ def test_a_link_to_an_open_file_such_as_dev_stdout_is_not_replaced(tmp_path: Pat
     )
     with (tmp_path / "out.txt").open("wb") as output:
         subprocess.run([sys.executable, "-c", program, tmp_path / "stdout"], stdout=output, check=True)
-    expected = f"{tmp_path}/stdout: is not a regular file, so it can't be replaced. Name another output.\n"
+    expected = f"{tmp_path}/stdout: isn't a regular file, so it can't be replaced. Choose another output.\n"
     assert (tmp_path / "out.txt").read_text() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["between", "out.txt", "stdout"]
 
@@ -171,7 +171,7 @@ def test_a_link_to_an_open_file_such_as_dev_stdout_is_not_replaced(tmp_path: Pat
 def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
     path.mkdir()
-    text = f"{path}: can't be written (Is a directory). Name another output, or remove the folder."
+    text = f"{path}: can't be written (Is a directory). Choose another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(path)
     assert list(tmp_path.iterdir()) == [path]
@@ -179,7 +179,7 @@ def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path
 
 def test_a_folder_that_takes_the_final_name_meanwhile_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
-    text = f"{path}: can't be written (Is a directory). Name another output, or remove the folder."
+    text = f"{path}: can't be written (Is a directory). Choose another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"), atomic_file(path):
         path.mkdir()
     assert list(tmp_path.iterdir()) == [path]
@@ -200,7 +200,7 @@ except WorkError as e:
     print(e)
 """
     assert run_python(program, tmp_path, str(NOBODY)) == (
-        "file.whl: can't be written (Permission denied). Check the free space and the permissions of its folder.\n"
+        "file.whl: can't be written (Permission denied). Check the free space and the permissions of the folder.\n"
     )
 
 
@@ -225,7 +225,7 @@ except WorkError as e:
 """
     path = tmp_path / "file.whl"
     assert run_python(program, path, step, file_size=4096) == (
-        f"{path}: can't be written (File too large). Check the free space and the permissions of its folder.\n"
+        f"{path}: can't be written (File too large). Check the free space and the permissions of the folder.\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -249,7 +249,7 @@ print(list(Path().iterdir()))
         pytest.skip(f"no mount here: {done.stderr.strip()}")
     assert done.stdout == (
         "file.whl: can't be written (No space left on device). "
-        "Check the free space and the permissions of its folder.\n[]\n"
+        "Check the free space and the permissions of the folder.\n[]\n"
     )
 
 
@@ -260,7 +260,7 @@ def test_what_cannot_be_removed_does_not_hide_why_the_work_failed(
         raise OSError(errno.EROFS, "Read-only file system")
 
     path = tmp_path / "file.whl"
-    text = f"{path}: can't be written (Read-only file system). Check the free space and the permissions of its folder."
+    text = f"{path}: can't be written (Read-only file system). Check the free space and the permissions of the folder."
     file = AtomicFile(path)
     for name in ("replace", "unlink"):
         monkeypatch.setattr(Path, name, refuse)
@@ -329,7 +329,7 @@ def test_one_that_cannot_get_its_name_leaves_nothing_of_itself_and_those_behind_
     executor: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
     paths = [tmp_path / name for name in ("a.so", "b.so", "c.so")]
-    text = f"{paths[1]}: can't be written (Is a directory). Name another output, or remove the folder."
+    text = f"{paths[1]}: can't be written (Is a directory). Choose another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         write_all(executor, paths, taken=paths[1])
     assert {path.name: path.is_file() for path in tmp_path.iterdir()} == {"a.so": True, "b.so": False}
@@ -378,7 +378,10 @@ def test_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_folder_in_what_is_read_is_refused(tmp_path: Path) -> None:
-    message = f"{tmp_path}/in/out: is a folder in {tmp_path}/in, which is copied; expected a folder outside it"
+    message = (
+        f"{tmp_path}/in/out: is a folder in {tmp_path}/in, which this command copies; expected a folder outside of "
+        "this folder"
+    )
     (tmp_path / "in").mkdir()
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"), new_folder(tmp_path / "in/out", tmp_path / "in"):
         pass

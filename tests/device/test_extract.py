@@ -240,7 +240,7 @@ def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Pat
 
 def test_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    message = f"{tmp_path}/file/code: can't be written (Not a directory). Name another output, or remove the file"
+    message = f"{tmp_path}/file/code: can't be written (Not a directory). Choose another output, or remove the file"
     with pytest.raises(WorkError, match=re.escape(message)):
         extract_all(FIXTURES / "elf/gfx906.co", tmp_path / "file/code")
 

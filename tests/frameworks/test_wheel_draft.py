@@ -117,7 +117,7 @@ def test_texts_of_one_name_keep_their_folders(tree: Path) -> None:
 
 def test_a_pipe_is_no_runfiles_manifest(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="it is not a regular file"):
+    with pytest.raises(InputError, match="it isn't a regular file"):
         read_runfiles_manifest(tmp_path / "pipe")
 
 

@@ -299,8 +299,8 @@ def test_the_folder_above_an_index_leads_to_it(run: Run, host: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ("pylock.toml/inner", "pylock.toml: is a folder; expected a file to write to. Change --output."),
-        ("here", "here: is not a folder; expected a folder to write to. Change --output."),
+        ("pylock.toml/inner", "pylock.toml: is a folder; expected an output file. Change --output."),
+        ("here", "here: isn't a folder; expected an output folder. Change --output."),
     ],
     ids=["a folder for the file", "a file for its folder"],
 )

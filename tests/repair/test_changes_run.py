@@ -89,5 +89,5 @@ def test_a_pin_without_packages_to_take_versions_from_is_refused(
     refused = run(*command)
     assert (refused.status, refused.stdout, (tmp_path / "out").exists()) == (2, "", False)
     found = "uses rocm-sdk-core, but --pin exact needs the version of that package, which isn't given"
-    assert f"{found}; expected rocm-sdk-core among the packages given with --with" in " ".join(refused.stderr.split())
+    assert f"{found}; expected rocm-sdk-core among the packages in --with" in " ".join(refused.stderr.split())
     assert run(*command, "--with", sdk_wheel).status == 0

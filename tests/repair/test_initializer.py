@@ -117,7 +117,9 @@ def test_an_initializer_lists_the_libraries_that_it_does_not_load(run: Run, tmp_
     run("repair", wheel, "--output", tmp_path / "out", "--init")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     text = members(repaired)["ext/_rocm_init.py"].decode()
-    assert "    # Left to run paths, since rocm_sdk has no names for them: librocsolver.so.0\n" in text
+    assert (
+        "    # Run paths lead to these libraries, because rocm_sdk has no names for them: librocsolver.so.0\n" in text
+    )
 
 
 def test_a_module_that_checks_the_version_needs_one(run: Run, tmp_path: Path) -> None:

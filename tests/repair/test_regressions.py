@@ -155,7 +155,7 @@ def test_a_library_of_a_package_that_is_not_required_replaces_nothing() -> None:
 def test_what_a_file_opens_by_name_may_be_in_any_folder() -> None:
     made = tree((package(), [library("demo/a.so", runpath="/opt/x:/tmp/me", imports_dlopen=True)]))
     (regression,) = regressions(made, a=SetRunpath("", RUNPATH))
-    assert regression.words == "demo/a.so would no longer find what it opens by name in /opt/x"
+    assert regression.words == "demo/a.so would no longer find the libraries that it opens by name in /opt/x"
 
 
 def test_a_folder_around_site_packages_is_named_as_the_run_path_has_it() -> None:

@@ -311,7 +311,7 @@ def test_what_the_added_requirement_of_torch_leaves_open_is_told() -> None:
     (note,) = plan.notes
     assert plan.unmended == ()
     assert note == (
-        "Requires-Dist: torch allows any version, but extensions work only with the torch of their build: "
+        "Requires-Dist: torch allows any version, but extension modules work only with the torch of their build: "
         "give torch with --with"
     )
 

@@ -185,7 +185,7 @@ def test_signatures_of_another_record_are_dropped_and_reported(
         archive.writestr(f"{info}/RECORD.jws", b"{}")
         archive.writestr(f"{info}/RECORD.p7s", b"signed")
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--verbose")
-    removed = "removed, because the signature is for another RECORD: sign the repaired wheel"
+    removed = "removed, because the signature is for the old RECORD: sign the repaired wheel"
     assert (
         f"  {info}/RECORD.jws: {removed}\n"
         "    - a signature of RECORD\n"
@@ -263,9 +263,9 @@ def test_a_destination_that_is_not_a_folder_is_refused_before_the_work(
     (tmp_path / "file").write_text("")
     (tmp_path / "dangling").symlink_to("nowhere")
     culprit = tmp_path / place.partition("/")[0]
-    expected = "expected a folder to write to. Change --output."
+    expected = "expected an output folder. Change --output."
     assert run("repair", plugin_wheel, "--output", tmp_path / place) == (
         2,
         "",
-        f"error: {culprit}: is not a folder; {expected}\n",
+        f"error: {culprit}: isn't a folder; {expected}\n",
     )

@@ -160,8 +160,8 @@ def test_every_step_says_how_far_it_is(tmp_path: Path) -> None:
     assert {label: total for label, (_, total) in steps.found.items()} == {
         "reading files": unpacked_size(wheel) + 5,
         "looking for duplicates": 5,
-        "measuring what could be saved": library.stat().st_size,
-        "finding what loads what": 0,
+        "measuring possible savings": library.stat().st_size,
+        "finding which files load which libraries": 0,
     }
     assert [label for label, (done, total) in steps.found.items() if done != total] == []
 

@@ -282,5 +282,5 @@ def test_a_missing_template_engine_is_named_before_anything_is_read(
 ) -> None:
     monkeypatch.setattr(page, "_template", page._template.__wrapped__)
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(InputError, match=r"jinja2: is not installed.*pip install 'rocwheel\[report\]'"):
+    with pytest.raises(InputError, match=r"jinja2: isn't installed.*pip install 'rocwheel\[report\]'"):
         check_output(tmp_path / "report.html", [])

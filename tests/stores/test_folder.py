@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(InputError) as caught:
         FolderStore(tmp_path / "store").put("x", tmp_path / "a.whl")
     assert str(caught.value) == (
-        f"{tmp_path}/a.whl: can't be read (Input/output error). Check that it exists and may be read."
+        f"{tmp_path}/a.whl: can't be read (Input/output error). Check whether it exists and is readable."
     )
     assert list((tmp_path / "store").iterdir()) == []
 

@@ -39,18 +39,18 @@ PLANTED = {
         ("demo/lib/kernels.hsaco", "no longer has code for gfx906"),
     ],
     "gpu-generic": [
-        ("", "has only code of other targets for gfx1030"),
-        ("demo/lib/kernels.hsaco", "has only code of other targets for gfx1030"),
+        ("", "has only code for other targets for gfx1030"),
+        ("demo/lib/kernels.hsaco", "has only code for other targets for gfx1030"),
     ],
     "module-gone": [("demo/old.py", "went")],
     "header-gone": [("demo/include/demo.h", "went")],
     "program-gone": [("demo/bin/tool", "went")],
     "file-gone": [("demo/share/table.dat", "went")],
-    "mode-changed": [("demo/bin/script", "is no longer executable: its mode was 755 and is now 644")],
+    "mode-changed": [("demo/bin/script", "is no longer executable: its mode changed from 755 to 644")],
     "entry-point-gone": [("", "no longer has the entry point console_scripts: demo-old")],
     "extra-gone": [("", "no longer has the extra plots")],
-    "python-narrowed": [("", "requires Python >=3.11, but required >=3.9: 3.9.0 is excluded")],
-    "glibc-raised": [("", "needs glibc 2.28 on x86_64, but needed 2.17")],
+    "python-narrowed": [("", "requires Python >=3.11, but previously required >=3.9: 3.9.0 is excluded")],
+    "glibc-raised": [("", "needs glibc 2.28 on x86_64, but previously needed 2.17")],
     "requirement-added": [("", "requires typer>=0.9")],
 }
 """Each rule with what it is to find: the file, and the words."""

@@ -55,7 +55,7 @@ def test_a_changed_a_missing_and_an_extra_file_are_named_together(build: Path) -
             A4,
         ),
         Fault("missing", f"{build}/dist/f/b.whl", "is missing", "a file"),
-        Fault("extra", f"{build}/dist/f/c.whl", "is not in the manifest", "only files of this build"),
+        Fault("extra", f"{build}/dist/f/c.whl", "isn't in the manifest", "only files of this build"),
     ]
 
 
@@ -87,7 +87,7 @@ def test_links_are_told_and_not_followed(build: Path, tmp_path_factory: pytest.T
     assert [(fault.kind, fault.place, fault.found) for fault in faults(build)] == [
         ("link", f"{build}/dist/a.whl", "is a symlink"),
         ("link", f"{build}/dist/f/b.whl", f"is reached through a symlink, in {elsewhere}"),
-        ("extra", f"{build}/dist/f", "is not in the manifest"),
+        ("extra", f"{build}/dist/f", "isn't in the manifest"),
     ]
 
 
@@ -106,7 +106,7 @@ def test_what_an_index_writes_and_unfinished_files_are_not_extra(build: Path) ->
 def test_other_checksums_beside_the_manifest_are_told(build: Path) -> None:
     (build / "SHA256SUMS").write_text("")
     assert faults(build) == [
-        Fault("changed", f"{build}/SHA256SUMS", "has other checksums", "those in the manifest"),
+        Fault("changed", f"{build}/SHA256SUMS", "contains other checksums", "the checksums in the manifest"),
     ]
     (build / "SHA256SUMS").unlink()
     assert faults(build) == []
@@ -115,7 +115,7 @@ def test_other_checksums_beside_the_manifest_are_told(build: Path) -> None:
 def test_a_folder_in_the_place_of_an_output_is_changed(build: Path) -> None:
     (build / "dist/a.whl").unlink()
     (build / "dist/a.whl").mkdir()
-    assert faults(build) == [Fault("changed", f"{build}/dist/a.whl", "is not a file", "a file")]
+    assert faults(build) == [Fault("changed", f"{build}/dist/a.whl", "isn't a file", "a file")]
 
 
 def test_missing_checksums_are_no_fault_and_a_link_to_nowhere_is_one(build: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_file_that_one_page_alone_lists_is_told(index: Path) -> None:
     page.write_text(json.dumps(document | {"files": []}))
     [fault] = verified(index).faults
     assert (fault.kind, fault.place) == ("unlisted", str(page))
-    assert (fault.found, fault.expected) == (f"doesn't list {WHEEL}", "the contents of the other page")
+    assert (fault.found, fault.expected) == (f"doesn't list {WHEEL}", "the same contents as the other page")
 
 
 def test_core_metadata_that_one_page_alone_promises_are_told(index: Path) -> None:

@@ -65,7 +65,7 @@ def test_headers_and_names_that_installers_refuse_are_faults(wheel: Path) -> Non
             "its directory entry has a ZIP64 field of 8 bytes",
             "no ZIP64 field, because the sizes fit in the header",
         ),
-        Fault("damaged", member, "has a name with a control character", "a path inside the environment"),
+        Fault("damaged", member, "has a name with a control character", "a path in the environment"),
     )
 
 
@@ -78,7 +78,7 @@ def test_changed_missing_and_extra_members_are_named_with_both_hashes(wheel: Pat
     rewrite(wheel, change)
     assert verified(wheel).faults == (
         Fault("missing", f"{wheel}!demo/b.py", "is missing", "a member that RECORD lists"),
-        Fault("extra", f"{wheel}!demo/c.py", "is not in RECORD", "only members that RECORD lists"),
+        Fault("extra", f"{wheel}!demo/c.py", "isn't in RECORD", "only members that RECORD lists"),
         Fault(
             "changed",
             f"{wheel}!demo/a.py",
@@ -101,7 +101,11 @@ def test_a_flipped_byte_of_a_packed_member_is_damage(wheel: Path) -> None:
     ("old", "new", "fault"),
     [
         (b",6\n", b",7\n", ("changed", "has 6 bytes", "7, as in RECORD")),
-        (b"sha256=", b"md5=", ("unlisted", "has only a hash by md5 in RECORD", "a sha256, sha384, or sha512 hash")),
+        (
+            b"sha256=",
+            b"md5=",
+            ("unlisted", "has only a hash of type md5 in RECORD", "a sha256, sha384, or sha512 hash"),
+        ),
         (b"sha256=", b"=", ("unlisted", "has no hash in RECORD", "a sha256, sha384, or sha512 hash")),
     ],
     ids=["size", "md5", "none"],
@@ -123,7 +127,7 @@ def test_a_member_twice_in_record_is_told(wheel: Path) -> None:
 
     rewrite(wheel, change)
     assert [fault.text for fault in verified(wheel).faults] == [
-        f"{wheel}!demo/a.py: is listed 2 times in RECORD; expected each member once"
+        f"{wheel}!demo/a.py: is listed 2 times in RECORD; expected each member only once"
     ]
 
 
@@ -149,5 +153,5 @@ def test_a_name_that_is_not_utf8_is_that_of_its_member(tmp_path: Path) -> None:
         for one, data in members.items():
             archive.writestr(one, data)
     assert verified(wheel).faults == (
-        Fault("damaged", f"{wheel}!{INFO}/RECORD", "has 1 name that is not UTF-8", "UTF-8 text"),
+        Fault("damaged", f"{wheel}!{INFO}/RECORD", "has 1 name that is not valid UTF-8", "UTF-8 text"),
     )

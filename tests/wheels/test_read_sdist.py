@@ -185,8 +185,9 @@ def test_an_sdist_that_unpacks_to_far_more_than_libraries_do_is_refused_in_littl
     """Given 512 MiB of zeros, of which a quarter may be unpacked."""
     path = write_zeros(tmp_path, 8)
     assert run_python(LESS + SDIST_FILE_READ, path, memory=400 << 20) == (
-        f"InputError {path}: unpacks to more than 268435456 bytes; expected at most 1 GiB, or 200 times its size. "
-        "Don't unpack it unless you trust its source.\n"
+        f"InputError {path}: unpacks to more than 268435456 bytes; expected at most 1 GiB, or 200 times its packed "
+        "size. "
+        "Don't unpack this file unless you trust its source.\n"
     )
 
 

@@ -126,7 +126,7 @@ def test_pip_builds_and_installs_it_without_an_index(sdist: Path, tmp_path: Path
 def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "hello-1.0.tar.gz"
-    remedy = "Name another output, or remove the file in place of its parent folder."
+    remedy = "Choose another output, or remove the file at the path of its parent folder."
     text = f"{path}: can't be written (File exists). {remedy}"
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         write_sdist(path, "hello-1.0", MEMBERS, mtime=0)

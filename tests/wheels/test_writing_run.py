@@ -158,7 +158,7 @@ def test_aborting_before_anything_was_written_or_after_the_end_is_harmless(wheel
 def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / NAME.file_name
-    remedy = "Name another output, or remove the file in place of its parent folder."
+    remedy = "Choose another output, or remove the file at the path of its parent folder."
     text = f"{path}: can't be written (File exists). {remedy}"
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         WheelWriter(path, NAME.dist_info, ZipTime()).begin("a", 0o644, 0, 0)
@@ -189,7 +189,7 @@ finally:
         [sys.executable, "-c", program, path, str(limit)], check=False, capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == (
-        f"{path}: can't be written (File too large). Check the free space and the permissions of its folder.\n",
+        f"{path}: can't be written (File too large). Check the free space and the permissions of the folder.\n",
         "",
     )
     assert list(tmp_path.iterdir()) == []

@@ -217,7 +217,7 @@ def test_an_offset_beyond_all_files_is_refused(tmp_path: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.zip")
-    with pytest.raises(InputError, match=r"a\.zip: can't be read \(it is not a regular file\)"):
+    with pytest.raises(InputError, match=r"a\.zip: can't be read \(it isn't a regular file\)"):
         read_directory(tmp_path / "a.zip")
 
 
@@ -231,7 +231,7 @@ def test_a_disk_that_fails_is_no_damage(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(zipfile, "_EndRecData", fail)
     with pytest.raises(InputError) as caught:
         read_directory(path)
-    assert str(caught.value) == f"{path}: can't be read (Input/output error). Check that it exists and may be read."
+    assert str(caught.value) == f"{path}: can't be read (Input/output error). Check whether it exists and is readable."
 
 
 def test_a_disk_that_gives_less_than_it_is_asked_for_is_read_on(

@@ -1,1 +1,1 @@
-"""Basics that every other package may use."""
+"""Basic modules that all other packages may import."""

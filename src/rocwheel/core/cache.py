@@ -41,11 +41,13 @@ _VARIABLE = "ROCWHEEL_CACHE_DIR"
 
 
 def cache_folder() -> Path:
-    """Return ``ROCWHEEL_CACHE_DIR``, or a folder in the user's cache folder. It may be removed at any time.
+    """Return ``ROCWHEEL_CACHE_DIR``, or a folder in the user's cache folder.
 
-    The user's cache folder is ``XDG_CACHE_HOME``, unless that is relative; the XDG Base Directory Specification says to
-    ignore relative paths. Otherwise, it is ``.cache`` in ``HOME``, or in the home folder that the system knows if
-    ``HOME`` is not absolute. Raises `InputError` if no variable is set for a user without a home folder.
+    Users may remove the folder at any time.
+
+    The user's cache folder is ``XDG_CACHE_HOME`` unless that is a relative path, which the XDG Base Directory
+    Specification says to ignore. Otherwise, it is ``.cache`` in ``HOME``, or in the home folder that the system knows
+    if ``HOME`` isn't absolute. Raises `InputError` if no variable is set and the user has no home folder.
     """
     if named := os.environ.get(_VARIABLE):
         return Path(named)
@@ -57,13 +59,13 @@ def _home() -> Path:
     named = os.environ.get("HOME", "")
     home = named if named.startswith("/") else _known_home()
     if not home:
-        found, expected = "is not set, and this user has no home folder", "a folder for the rocwheel cache"
-        raise InputError(_VARIABLE, found, expected=expected, remedy=f"Set {_VARIABLE} to a folder.")
+        found, expected = "isn't set, and this user has no home folder", "a folder for the rocwheel cache"
+        raise InputError(_VARIABLE, found, expected=expected, remedy=f"Set {_VARIABLE} to the path of a folder.")
     return Path(home)
 
 
 def _known_home() -> str:
-    """Return the user's home folder according to the system, or an empty string if unknown, as in containers."""
+    """Return the user's home folder from the system, or an empty string if it is unknown, as in containers."""
     try:
         home = pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
@@ -78,7 +80,7 @@ DEFAULT_LIMIT = 10 * 10**9
 
 
 class CachePlace(msgspec.Struct, frozen=True):
-    """The folder of a cache, and its maximum size in bytes after a build."""
+    """A cache's folder, and its maximum size in bytes after a build."""
 
     folder: Path
     limit: int = DEFAULT_LIMIT
@@ -87,7 +89,7 @@ class CachePlace(msgspec.Struct, frozen=True):
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([kmgt]?)(i?)b?", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _LARGEST = 1 << 63
-"""In bytes; no file system is larger."""
+"""A size in bytes that no file system exceeds."""
 
 
 def cache_limit(environment: Mapping[str, str]) -> int:
@@ -97,7 +99,7 @@ def cache_limit(environment: Mapping[str, str]) -> int:
 
 
 def packed_cache(environment: Mapping[str, str]) -> CachePlace:
-    """Return the location of this user's packed members. Raises whatever `cache_limit` raises."""
+    """Return the location of this user's packed members. Raises the errors of `cache_limit`."""
     return CachePlace(cache_folder() / "packed", cache_limit(environment))
 
 
@@ -119,26 +121,26 @@ _CHECK = 32
 
 
 class CacheEntry(msgspec.Struct, frozen=True):
-    """A cached value: data, and facts in any encoding that the caller chooses."""
+    """A cached value: data, and facts in an encoding that the caller chooses."""
 
     facts: bytes
     data: memoryview = memoryview(b"")
     sha256: bytes = b""
-    """The hash of the data, if the entry was read."""
+    """The hash of the data if the entry was read."""
 
 
 class DamagedEntryError(Exception):
-    """Bytes that are not the entry of their key as it was written."""
+    """The bytes of an entry aren't those that were written for its key."""
 
 
 def render_head(key: bytes, facts: bytes, size: int, sha256: bytes) -> bytes:
-    """Return all bytes of an entry before its data, which has this size and hash."""
+    """Return all bytes of an entry that precede data with this size and hash."""
     head = _HEAD.pack(_MAGIC, len(facts), size, sha256)
     return head + hashlib.sha256(head + key + facts).digest() + facts
 
 
 def parse_entry(key: bytes, raw: memoryview) -> CacheEntry:
-    """Parse all bytes of the entry for a key. Raises `DamagedEntryError` if any byte has changed."""
+    """Parse the bytes of a key's entry. Raises `DamagedEntryError` if any byte has changed."""
     start = _HEAD.size + _CHECK
     if len(raw) < start:
         raise DamagedEntryError
@@ -163,21 +165,21 @@ class KeptEntry(msgspec.Struct, frozen=True, order=True):
     size: int
     path: str
     is_file: bool = True
-    """Whether it is a file. A folder, link, or pipe in its place counts as damaged."""
+    """Whether the entry is a file. A folder, link, or pipe at its path counts as damaged."""
 
     @property
     def key(self) -> bytes:
-        """The key, from the names of the file and its folder."""
+        """The key, which the names of the file and its folder contain."""
         path = Path(self.path)
         return bytes.fromhex(path.parent.name + path.name)
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """An entry or folder that can't be read or removed. Whether its bytes are right is unknown."""
+    """An entry or folder that can't be read or removed. It is unknown whether its bytes are intact."""
 
     path: str
     reason: str
-    """The error message of the system."""
+    """The system's error message."""
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -185,40 +187,40 @@ class Contents(msgspec.Struct, frozen=True):
 
     entries: tuple[KeptEntry, ...] = ()
     unreadable: tuple[Trouble, ...] = ()
-    """Folders whose entries are missing here."""
+    """Folders that can't be read. ``entries`` lacks their entries."""
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """What pruning removed and kept; sizes in bytes."""
+    """The removed and kept entries. Sizes are in bytes."""
 
     removed: int = 0
     removed_bytes: int = 0
     left: int = 0
     left_bytes: int = 0
     not_removed: tuple[Trouble, ...] = ()
-    """The kept entries that should have been removed."""
+    """Entries that should have been removed but couldn't be."""
     unreadable: tuple[Trouble, ...] = ()
-    """Folders that stay as they are and are not counted."""
+    """Folders that can't be read. They stay unchanged and aren't counted."""
 
 
 class VerifiedEntries(msgspec.Struct, frozen=True):
-    """The number of verified entries, their size in bytes, and the faulty ones."""
+    """The number of verified entries, their size in bytes, and the faulty entries."""
 
     entries: int = 0
     bytes: int = 0
     damaged: tuple[str, ...] = ()
     """The paths of entries whose bytes have changed."""
     not_removed: tuple[str, ...] = ()
-    """The damaged entries that can't be removed."""
+    """The damaged entries that couldn't be removed."""
     unreadable: tuple[Trouble, ...] = ()
-    """Entries that stay as they are, and folders whose entries were not verified."""
+    """Entries that can't be read and stay unchanged, and folders whose entries weren't verified."""
 
 
 def read_contents(folder: Path) -> Contents:
-    """Return all entries of a cache; an empty cache if the folder doesn't exist.
+    """Return all entries in a cache, or an empty cache if the folder doesn't exist.
 
-    Skips entries that disappear in the meantime, and anything without the name of an entry. Returns subfolders that
-    can't be read. Raises `InputError` if the folder itself can't be read.
+    Entries that disappear in the meantime are skipped, and so is anything that isn't named like an entry. Unreadable
+    subfolders are part of the result. Raises `InputError` if the folder itself can't be read.
     """
     entries: list[KeptEntry] = []
     unreadable: list[Trouble] = []
@@ -234,7 +236,7 @@ def read_contents(folder: Path) -> Contents:
 
 
 def _kept_entries(entry: os.DirEntry[str]) -> Iterator[KeptEntry]:
-    """Yield the entry at a path, or nothing if it disappears in the meantime."""
+    """Yield the entry at a path, or nothing if the entry disappears in the meantime."""
     with suppress(FileNotFoundError):
         status = entry.stat(follow_symlinks=False)
         is_file = stat.S_ISREG(status.st_mode)
@@ -256,10 +258,10 @@ def _is_name(name: str, length: int) -> bool:
 
 
 def prune_entries(folder: Path, limit: int) -> Pruned:
-    """Remove the least recently used entries until the rest have at most ``limit`` bytes.
+    """Remove the least recently used entries until the remaining entries have at most ``limit`` bytes.
 
-    Also removes leftovers of killed processes, and anything that is not a file. An entry that a build is reading stays
-    readable for the build. Raises whatever `read_contents` raises; keeps what can't be removed.
+    Also removes leftovers of killed processes, and anything that isn't a file. If a build is reading an entry, the
+    build can still read the entry. Raises the errors of `read_contents`. Keeps files that can't be removed.
     """
     for place in _folders(folder):
         remove_abandoned(place)
@@ -281,9 +283,9 @@ def prune_entries(folder: Path, limit: int) -> Pruned:
 
 
 def remove_entry(path: Path) -> None:
-    """Remove an entry, or an empty folder in its place.
+    """Remove an entry, or an empty folder at an entry's path.
 
-    Raises `OSError` if that fails, such as for a non-empty folder.
+    Raises `OSError` if that fails, for example, for a non-empty folder.
     """
     try:
         path.unlink(missing_ok=True)
@@ -294,7 +296,7 @@ def remove_entry(path: Path) -> None:
 def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries:
     """Read every entry, and remove those whose bytes have changed. Unreadable entries stay.
 
-    Raises whatever `read_contents` raises.
+    Raises the errors of `read_contents`.
     """
     contents = read_contents(folder)
     entries = contents.entries
@@ -307,7 +309,7 @@ def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries
 
 
 def _find_fault(entry: KeptEntry) -> str | Trouble | None:
-    """Return the path of a damaged entry, or why it can't be read, or `None` if it is intact or gone."""
+    """Return the path of a damaged entry, or the trouble with reading it, or `None` if it is intact or was removed."""
     if not entry.is_file:
         return entry.path
     try:
@@ -316,7 +318,7 @@ def _find_fault(entry: KeptEntry) -> str | Trouble | None:
         return None
     except DamagedEntryError:
         return entry.path
-    except OSError as e:  # such as too many open files; nothing is known about its bytes
+    except OSError as e:  # for example, too many open files; the bytes may be intact
         return Trouble(entry.path, e.strerror or str(e))
     return None
 
@@ -334,26 +336,28 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 RESERVE = 256 << 20
-"""The number of bytes that stay free on the disk, because build outputs need them more."""
+"""The number of bytes that must stay free on the disk, because build outputs are more important."""
 
 _FRESH = 60
-"""After this number of seconds, another use of an entry updates its modification time."""
+"""The number of seconds after which another use of an entry updates its modification time."""
 
 
 _OF_ONE_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
-"""Write errors that may not affect entries in other folders."""
+"""Write errors that can be limited to entries in one folder."""
 
 
 class EntryStore:
-    """The entries below ``folder``. If it isn't writable, returns existing entries and stores no new ones.
+    """The entries in ``folder``.
 
-    Only the folder is pickled: each process checks the folder itself.
+    If the folder isn't writable, existing entries are used, and no new entries are stored.
+
+    Pickling keeps only the folder, because each process checks the folder itself.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: list[Path] = []
-        """Entries whose bytes had changed or that were not files. They were removed if possible."""
+        """Entries that weren't files or whose bytes had changed. They were removed if possible."""
         self._is_closed = False
         self._told: set[bool] = set()
         self._telling = Lock()
@@ -406,9 +410,9 @@ class EntryStore:
             self._report_write(path, e)
 
     def prune(self, limit: int) -> None:
-        """Remove the least recently used entries until the rest have at most ``limit`` bytes.
+        """Remove the least recently used entries until the remaining entries have at most ``limit`` bytes.
 
-        Warns about problems unless there was an earlier one.
+        Warns about problems unless there was an earlier problem.
         """
         try:
             done = prune_entries(self.folder, limit)
@@ -426,8 +430,7 @@ class EntryStore:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
                 write_all(file, head)
                 write_all(file, data)
-                # The lock of a scratch file ends when the file is closed. Until then, no process removes the file as a
-                # leftover.
+                # A scratch file stays locked until it is closed. Until then, no process removes it as a leftover.
                 Path(name).replace(path)
         except BaseException:
             with suppress(OSError):
@@ -437,7 +440,7 @@ class EntryStore:
     def _require_room(self, size: int) -> None:
         disk = _with_parent(self.folder / "entry", lambda: os.statvfs(self.folder))
         if disk.f_bavail * disk.f_frsize < size + RESERVE:
-            raise OSError(errno.ENOSPC, f"less than {RESERVE >> 20} MiB of the disk would stay free")
+            raise OSError(errno.ENOSPC, f"less than {RESERVE >> 20} MiB would stay free on the disk")
 
     def _drop(self, path: Path) -> None:
         try:
@@ -448,15 +451,18 @@ class EntryStore:
                 return
             self._report_write(path, e)
         self.damaged.append(path)
-        logger.warning("%s: was damaged and is created again", path)
+        logger.warning("%s: was damaged; rocwheel creates it again", path)
 
     def _pass_over(self, path: Path) -> None:
         if path not in self.damaged:
             self.damaged.append(path)
-            logger.warning("%s: is a folder in place of a file and is skipped", path)
+            logger.warning("%s: is a folder instead of a file; rocwheel skips it", path)
 
     def _culprit(self, *paths: Path) -> Path:
-        """Return the first path that the system has information on. It has none on the contents of a closed folder."""
+        """Return the first path about which the system has information.
+
+        It has no information about a closed folder's contents.
+        """
         return next((path for path in paths if os.path.lexists(path)), self.folder)
 
     def _report_write(self, path: Path, error: OSError) -> None:
@@ -464,12 +470,12 @@ class EntryStore:
         self._report(self._culprit(path.parent) if is_of_one else self.folder, "written", error)
 
     def _report(self, culprit: Path, done: str, error: OSError) -> None:
-        """Warn about a problem. If it affects the whole folder, store no more entries."""
+        """Warn about a problem. If the problem affects the whole folder, store no more entries."""
         self._tell(culprit, f"can't be {done} ({error.strerror or error})")
         self._is_closed = self._is_closed or culprit == self.folder
 
     def _tell(self, culprit: Path, found: str) -> None:
-        """Warn about the first problem, and about the first one with the whole folder, but not about others."""
+        """Warn about the first problem, and about the first problem with the whole folder. Don't warn about others."""
         is_whole = culprit == self.folder
         with self._telling:
             if self._told & {is_whole, True}:
@@ -492,7 +498,7 @@ def _read(path: Path) -> bytearray:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as e:
-        if e.errno in {errno.ELOOP, errno.ENXIO}:  # a link, and a socket
+        if e.errno in {errno.ELOOP, errno.ENXIO}:  # errors for a link and a socket
             raise DamagedEntryError from e
         raise
     status = os.fstat(descriptor)

@@ -1,6 +1,6 @@
-"""Cache folders that commands keep as a whole: fetched files, and notes on published files.
+"""Manages cache folders that commands keep or remove as a whole: fetched files, and notes on published files.
 
-A folder may be removed at any time. Without a note, a command reads the file itself.
+A folder can be removed at any time. Without a note, a command reads the file itself.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def _measured(folder: Path) -> Iterator[KeptFolder]:
 
 
 def prune_folders(place: Path, limit: int, *, needs_lock: bool = True) -> Pruned:
-    """Remove the least recently used folders until the rest have at most ``limit`` bytes.
+    """Remove the least recently used folders until the remaining folders have at most ``limit`` bytes.
 
     Folders that can't be removed stay. With ``needs_lock``, folders also stay if a process uses them or if they can't
-    be locked: on a file system without locks, any folder may be in use. Raises whatever `list_folders` raises.
+    be locked: on a file system without locks, any folder may be in use. Raises the errors of `list_folders`.
     """
     found = list_folders(place)
     total = sum(one.size for one in found)
@@ -93,12 +93,14 @@ def _is_removed(folder: Path, *, needs_lock: bool) -> bool:
 
 
 def fetched_cache() -> Path:
-    """Return the parent folder of the fetched folders."""
+    """Return the parent folder of the folders with fetched files."""
     return cache_folder() / "fetched"
 
 
 def claim(folder: Path) -> Path:
-    """Return a folder, or one next to it if another process uses the first. It stays claimed until this process ends.
+    """Return this folder, or a folder next to it if another process uses this one.
+
+    It stays claimed until this process ends.
 
     Creates the folder if needed, and marks it as used now. Raises `WorkError` if that fails.
     """
@@ -112,15 +114,15 @@ def claim(folder: Path) -> Path:
 
 
 _claimed: dict[Path, int] = {}
-"""The folders that this process uses, with the descriptors that hold their locks until it ends."""
+"""The folders that this process uses, with the descriptors that keep the folders locked until the process ends."""
 
 
 def _is_claimed(folder: Path) -> bool:
-    """Create a folder if needed, and return whether this process has its lock, or whether locks are unavailable."""
+    """Create a folder if needed, and return whether this process has locked it or whether locks are unavailable."""
     try:
         while True:
             folder.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):  # another process has pruned it in the meantime
+            with suppress(FileNotFoundError):  # another process removed the folder in the meantime
                 descriptor = os.open(folder, _FOLDER)
                 is_locked = _lock(descriptor)
                 if is_locked and is_at(descriptor, folder):
@@ -134,7 +136,7 @@ def _is_claimed(folder: Path) -> bool:
 
 
 def _lock(descriptor: int) -> bool:
-    """Return whether no other process has the lock of a folder. Some network file systems have no locks."""
+    """Return whether no other process has locked a folder. Some network file systems have no locks."""
     try:
         fcntl.flock(descriptor, _LOCK)
     except BlockingIOError:
@@ -145,7 +147,7 @@ def _lock(descriptor: int) -> bool:
 
 
 _LIMIT = 100 * 10**6
-"""The total size of all notes in bytes. The notes on a thousand files have about half a million."""
+"""The total size of all notes in bytes. Notes on a thousand files take about half a million bytes."""
 
 
 def published_cache() -> Path:
@@ -154,12 +156,12 @@ def published_cache() -> Path:
 
 
 def published_folder(dist_dir: Path) -> Path:
-    """Return the folder for notes on the files of a folder. Raises `InputError` for a user without a cache."""
+    """Return the folder with notes on the files in a folder. Raises `InputError` if the user has no cache."""
     return published_cache() / hashlib.sha256(os.fsencode(dist_dir.resolve())).hexdigest()[:16]
 
 
 def keep_published(folder: Path) -> None:
-    """Mark a folder as used now, and remove the least recently used folders if there are too many."""
+    """Mark a folder as used now. If there are too many folders, remove the least recently used ones."""
     with suppress(OSError):
         os.utime(folder)
     with suppress(InputError):

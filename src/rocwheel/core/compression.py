@@ -1,6 +1,6 @@
-"""The compression libraries of this process, and limits for decompressed sizes.
+"""The compression libraries in this process, and limits for decompressed sizes.
 
-This module alone decides whether two processes produce the same packed bytes. The cache, cluster workers, and build
+Only this module decides whether two processes produce the same packed bytes. The cache, cluster workers, and build
 manifests use it.
 """
 
@@ -25,25 +25,26 @@ else:
 
 
 _LEVELS = {"libdeflate": (1, 6, 9), "zlib-ng": (4, 6), "zstd": (1, 3), "xz": (6,)}
-"""The levels that packages are packed with, by codec. libdeflate's lowest level decides what is worth deflating."""
+"""The compression levels for packages, keyed by codec. libdeflate's lowest level shows what is worth compressing."""
 _MEMORY = 7
-"""zlib-ng's memory level for packing parts of members."""
+"""zlib-ng's memory level for compressing parts of members."""
 WHEEL_LEVEL: Final = 6
-"""The default libdeflate level of wheel members."""
+"""The default libdeflate level for wheel members."""
 DEVICE_CODE_LEVEL: Final = 3
-"""The default zstd level of device code, in compressed bundles and in kpack archives.
+"""The default zstd level for device code in compressed bundles and kpack archives.
 
-Chosen by CPU seconds of one core for librocsparse's code, 1.3 GB. Level 1 takes 4.3 s for 142 MB, level 2 4.8 s for 132
-MB, level 3 7 s for 125 MB, level 6 12 s for 120 MB, and level 9 22 s for 113 MB, estimated from a ninth of its bundles.
-Up to level 3, each second saves at least 2 MB; up to level 9, less than one.
+The choice is based on CPU seconds on one core for librocsparse's code, 1.3 GB. Level 1 takes 4.3 s for 142 MB, level 2
+takes 4.8 s for 132 MB, level 3 takes 7 s for 125 MB, level 6 takes 12 s for 120 MB, and level 9 takes 22 s for 113 MB.
+These numbers are estimates from a ninth of the bundles. Up to level 3, each second saves at least 2 MB. From there to
+level 9, each second saves less than 1 MB.
 """
 QUICK_CODECS = ("libdeflate", "zlib-ng", "zstd")
-"""The codecs whose samples take a few milliseconds. The sample of xz takes a tenth of a second."""
+"""The codecs whose samples take a few milliseconds. The xz sample takes a tenth of a second."""
 
 
 @cache
 def codec_tools() -> dict[str, str]:
-    """Return the versions of the codec libraries, and the processor type that they run on."""
+    """Return the versions of the codec libraries, and the type of this machine's processor."""
     versions = {name: library_version(name) for name in ("deflate", "zlib-ng")}
     versions["libzlib-ng"] = str(zlib_ng.ZLIBNG_VERSION)
     return versions | {"libzstd": zstd.zstd_version, "machine": platform.machine()}
@@ -58,13 +59,16 @@ def library_version(name: str) -> str:
 
 
 def codec_samples() -> dict[str, str]:
-    """Return a hash of each codec's output for a sample. Some codecs choose their code path by the processor."""
+    """Return a hash of each codec's output for a sample. Some codecs choose their code path based on the processor."""
     return {codec: codec_sample(codec) for codec in _LEVELS}
 
 
 @cache
 def codec_sample(codec: str) -> str:
-    """Return the hash of a codec's output for 300 kB that neither repeat nor are random, at the levels in use."""
+    """Return the hash of a codec's output for 300 kB of data at the levels in use.
+
+    The data is neither repetitive nor random.
+    """
     sample = b"".join(b"%x" % (number * number * 2654435761) for number in range(20_000))
     packed = b"".join(_pack(codec, level, sample) for level in _LEVELS[codec])
     return hashlib.sha256(packed).hexdigest()[:16]
@@ -80,22 +84,22 @@ def _pack(codec: str, level: int, sample: bytes) -> bytes:
 
 
 MOST_EXPANDED: Final = 200
-"""The maximum expansion ratio if more than 1 GiB is unpacked. Libraries reach about ten.
+"""The maximum expansion ratio if more than 1 GiB is unpacked. Libraries have a ratio of about ten.
 
-For zeros, deflate reaches 229 at its fastest level and 1,032 at best; xz and Zstandard reach several thousand.
+For zeros, deflate reaches 229 at its fastest level and 1,032 at best. xz and Zstandard reach several thousand.
 """
 
-BOUND: Final = f"at most 1 GiB, or {MOST_EXPANDED} times its size"
-"""The limit of `most_unpacked`, for messages."""
+BOUND: Final = f"at most 1 GiB, or {MOST_EXPANDED} times its packed size"
+"""The limit from `most_unpacked`, for messages."""
 
-CAUTION: Final = "Don't unpack it unless you trust its source."
-"""The remedy for larger expansion: another copy doesn't help."""
+CAUTION: Final = "Don't unpack this file unless you trust its source."
+"""The remedy for a larger expansion. Another copy of the file wouldn't help."""
 
 _TRUSTED = 1 << 30
 
 
 class ExpansionError(ValueError):
-    """Packed bytes expand beyond `most_unpacked`; they aren't damaged."""
+    """Packed bytes expand beyond `most_unpacked`. They aren't damaged."""
 
 
 def most_unpacked(packed_size: int) -> int:
@@ -107,7 +111,7 @@ class BoundedStream:
     """A forward-only stream that raises `ExpansionError` after ``limit`` bytes."""
 
     def __init__(self, stream: IO[bytes], limit: int) -> None:
-        """Read from ``stream``, which stays open on close."""
+        """Read from ``stream``. Closing this object doesn't close ``stream``."""
         self._stream, self._left, self._limit = stream, limit, limit
 
     def read(self, size: int = -1) -> bytes:
@@ -122,16 +126,16 @@ class BoundedStream:
 
 
 XZ_MEMORY = 128 << 20
-"""The memory limit of one decoder in bytes: twice what ``xz -9`` needs. A stream can demand 4 GiB."""
+"""A decoder's memory limit in bytes, which is twice what ``xz -9`` needs. A stream can request 4 GiB."""
 
 _CHUNK = 1 << 16
 
 
 def open_xz(file: IO[bytes]) -> IO[bytes]:
-    """Return the decompressed content of ``file``, one or more xz streams, as a forward-only file.
+    """Return the decompressed contents of ``file``, which has one or more xz streams, as a forward-only file.
 
-    Reading raises `EOFError` if the content is truncated, and `lzma.LZMAError` for other damage and for a stream that
-    needs more than `XZ_MEMORY`.
+    Reading raises `EOFError` if the contents are truncated. It raises `lzma.LZMAError` for other damage and for a
+    stream that needs more than `XZ_MEMORY`.
     """
     return cast("IO[bytes]", io.BufferedReader(_XzStream(file), _CHUNK))
 
@@ -148,7 +152,7 @@ class _XzStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Fill the buffer with the next bytes; 0 means the end."""
+        """Fill the buffer with the next bytes. Returns 0 at the end."""
         view = memoryview(cast("bytearray", buffer))
         data = b""
         while not data and self._decoder is not None:
@@ -169,7 +173,7 @@ class _XzStream(io.RawIOBase):
         return data
 
     def _next_stream(self, rest: bytes) -> None:
-        # Streams may be padded with zeros in multiples of four (xz file format 1.2, section 2.2).
+        # After a stream, there may be zeros in multiples of four bytes (xz file format 1.2, section 2.2).
         while rest := (rest or self._file.read(_CHUNK)):
             if rest := rest.lstrip(b"\0"):
                 break

@@ -1,4 +1,4 @@
-"""Decodes untrusted JSON, TOML, and Python, and the built-in tables."""
+"""Decodes untrusted JSON, TOML, and Python, as well as built-in tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_KEY = 64
-"""The maximum number of parts of a dotted key in untrusted input."""
+"""The maximum number of parts in a dotted key in untrusted input."""
 
 _TOKEN = re.compile(
     rb"""
@@ -38,10 +38,10 @@ _ENDS = {
 
 
 def longest_key(text: bytes) -> int:
-    """Return the number of parts of the longest dotted key; numbers and times, which also have dots, count, too.
+    """Return the number of parts in the longest dotted key. Numbers and times, which also have dots, count.
 
-    A key is on one line, so lines with few dots are skipped. Text that isn't TOML also gets a number; the decoder
-    reports the error.
+    A key is on one line, so lines with few dots are skipped. The result for text that isn't TOML has no meaning,
+    because the decoder reports the error.
     """
     if max((line.count(b".") for line in text.split(b"\n")), default=0) < LONGEST_KEY:
         return 1
@@ -57,7 +57,7 @@ def longest_key(text: bytes) -> int:
 
 
 def _iter_tokens(text: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield the tokens; of a multi-line string, only its start."""
+    """Yield the tokens. For a multi-line string, yield only its start."""
     at = 0
     while token := _TOKEN.match(text, at):
         yield token
@@ -74,7 +74,7 @@ def _end_of_string(text: bytes, beginning: re.Match[bytes]) -> int:
 
 T = TypeVar("T")
 
-# msgspec resolves the annotations of a type on first use. Two threads that do this at the same time crash.
+# msgspec resolves a type's annotations on first use. If two threads do this at the same time, they crash.
 _LOCK = Lock()
 
 
@@ -91,7 +91,10 @@ def decode_json(data: bytes, kind: type[T]) -> T:
 
 
 def decode_toml(data: bytes, kind: type[T]) -> T:
-    """Decode a TOML document as a value of ``kind``. Raises like `decode_json`, and for a very long dotted key."""
+    """Decode a TOML document as a value of ``kind``.
+
+    Raises the errors of `decode_json`, also for a very long dotted key.
+    """
     if (parts := longest_key(data)) > LONGEST_KEY:
         msg = f"it has a key with {parts} parts, more than {LONGEST_KEY}"
         raise msgspec.DecodeError(msg)
@@ -103,7 +106,7 @@ def convert_value(value: object, kind: type[T]) -> T:
     """Convert dictionaries, lists, and so on to ``kind``. Raises `msgspec.ValidationError` if the type differs."""
     try:
         return msgspec.convert(value, kind)
-    except UnicodeEncodeError as e:  # for a key with a lone surrogate, which Python's JSON and literals allow
+    except UnicodeEncodeError as e:  # raised for a key with a lone surrogate, which Python's JSON and literals allow
         raise msgspec.ValidationError(str(e)) from e
 
 
@@ -119,13 +122,15 @@ def _one_error() -> Iterator[None]:
         raise msgspec.DecodeError(msg) from e
 
 
-# Before Python 3.12, the parser counts the depth of all threads in one place. If two threads parse at the same time,
+# Before Python 3.12, all threads share the parser's depth counter. If two threads parse at the same time,
 # one may fail with "AST constructor recursion depth mismatch".
 _PARSER = Lock()
 
 
 def parse_python(text: str | bytes, name: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of a module without running it and without warnings; errors call it ``name``.
+    """Return a module's syntax tree without running the module and without warnings.
+
+    Errors name the module ``name``.
 
     Raises `SyntaxError`, `ValueError`, `RecursionError`, or `MemoryError` if Python can't parse the text.
     """
@@ -135,6 +140,6 @@ def parse_python(text: str | bytes, name: str = "<unknown>") -> ast.Module:
 
 
 def read_table(package: str, name: str, kind: type[T]) -> T:
-    """Return the content of the file ``name`` in ``package``. Safe to call from several threads."""
+    """Return the contents of the file ``name`` in ``package``. Safe to call from several threads."""
     data = files(package).joinpath(name).read_bytes()
     return decode_toml(data, kind)

@@ -1,4 +1,4 @@
-"""The errors of rocwheel. Each carries its facts and derives its message from them."""
+"""Defines rocwheel's errors. Each error stores its details and creates its message from them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ if TYPE_CHECKING:
 
 
 _WRITE_REMEDIES: Mapping[int | None, str] = {
-    errno.EISDIR: "Name another output, or remove the folder.",
-    errno.ENOTDIR: "Name another output, or remove the file in place of its parent folder.",
+    errno.EISDIR: "Choose another output, or remove the folder.",
+    errno.ENOTDIR: "Choose another output, or remove the file at the path of its parent folder.",
 }
 
 
 class RocwheelError(Exception):
     """The base class of all errors that rocwheel raises on purpose.
 
-    ``exit_status`` is the status of a command that fails with it: 2 for unusable input or usage, 1 for failed work.
+    ``exit_status`` is the exit status of a command that fails with this error: 2 for unusable input or wrong usage, 1
+    for failed work.
     """
 
     exit_status: int = 2
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines to print. A line break inside one of them belongs to a name or a quote."""
+        """The lines to print. A line break inside a line is part of a name or a quotation."""
         return (str(self),)
 
     def __reduce__(self) -> tuple[Callable[..., RocwheelError], tuple[object, ...], dict[str, object]]:
-        """Let pickle restore the attributes, for process pools. By default, it calls ``__init__`` with ``args``."""
+        """Restore the attributes when an error is unpickled, for process pools.
+
+        By default, pickle calls ``__init__`` with ``args``.
+        """
         return _restored, (type(self), self.args), self.__dict__
 
 
@@ -42,7 +46,7 @@ def _restored(kind: type[RocwheelError], args: tuple[object, ...]) -> RocwheelEr
 
 
 class InputError(RocwheelError):
-    """An input that can't be used: which file, what was found, what was expected, and what to do."""
+    """An input that can't be used: the file, the found and the expected contents, and the remedy."""
 
     def __init__(self, source: Path | str, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.source = source
@@ -53,7 +57,7 @@ class InputError(RocwheelError):
 
     @property
     def fault(self) -> str:
-        """What was found and expected, without the source and the remedy."""
+        """The found and the expected contents, without the source and the remedy."""
         return f"{self.found}; expected {self.expected}" if self.expected else self.found
 
     def __str__(self) -> str:
@@ -66,15 +70,15 @@ AnyInputError = TypeVar("AnyInputError", bound=InputError)
 
 
 class WorkError(InputError):
-    """Work that failed although the input is good, for example because of a full disk or a missing permission."""
+    """Work that failed although the input is valid, for example, because of a full disk or a missing permission."""
 
     exit_status = 1
 
 
 class ProblemsError(RocwheelError):
-    """Several problems that one check found. The worst one decides the exit status.
+    """Several problems from one check. The most severe problem determines the exit status.
 
-    Problems inside another `ProblemsError` are extracted, so that each is reported by itself.
+    Problems inside another `ProblemsError` are extracted, so that each problem is reported separately.
     """
 
     def __init__(self, subject: str, problems: Iterable[RocwheelError]) -> None:
@@ -96,7 +100,7 @@ class ProblemsError(RocwheelError):
 
 
 def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:
-    """Yield each error; for a `ProblemsError`, yield its problems instead."""
+    """Yield each error. For a `ProblemsError`, yield its problems instead."""
     for error in errors:
         if isinstance(error, ProblemsError):
             yield from error.problems
@@ -105,7 +109,7 @@ def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:
 
 
 def raise_work(error: RocwheelError) -> None:
-    """Raise the error if it is or contains a `WorkError`, because then the system is at fault and not an input."""
+    """Raise the error if it is or contains a `WorkError`, because then the cause is the system rather than an input."""
     if any(isinstance(problem, WorkError) for problem in each_problem([error])):
         raise error
 
@@ -115,14 +119,14 @@ def read_error(
     error: OSError,
     *,
     expected: str = "",
-    remedy: str = "Check that it exists and may be read.",
+    remedy: str = "Check whether it exists and is readable.",
     kind: type[AnyInputError] = InputError,  # type: ignore[assignment]  # python/mypy#3737
 ) -> AnyInputError:
     """Return the error of the given ``kind`` for a file or folder that can't be read.
 
-    If the process reached a limit of its own, the remedy for that limit replaces ``remedy``, and a `WorkError` replaces
-    an `InputError`, because the input is fine. Other remedies replace it if a folder is in place of a file or vice
-    versa, and if a missing path is a pattern or a URL without its scheme.
+    If the process reached one of its limits, the remedy for that limit replaces ``remedy``, and a `WorkError` replaces
+    an `InputError`, because the input is valid. Other remedies replace ``remedy`` for a folder at the path of a file or
+    vice versa, and for a missing path that is a pattern or a URL without its scheme.
     """
     limit = limit_remedy(error)
     if limit and issubclass(WorkError, kind):
@@ -137,31 +141,31 @@ def read_error(
 
 
 def _kind_remedy(source: Path | str, error: OSError) -> str:
-    """Return the remedy if a file and a folder were confused, or an empty string for other errors."""
+    """Return the remedy if a file is a folder or vice versa, or an empty string for other errors."""
     if error.errno == errno.EISDIR:
-        return "Name a file, not a folder."
+        return "Pass a file instead of a folder."
     if error.errno != errno.ENOTDIR:
         return ""
     is_there = Path(source).exists()  # otherwise, one of its parent folders is a file
-    return "Name a folder, not a file." if is_there else "Correct its path: a parent folder is a file."
+    return "Pass a folder instead of a file." if is_there else "Correct the path: a parent folder is a file."
 
 
 def write_error(
-    place: Path | str, error: OSError, *, remedy: str = "Check the free space and the permissions of its folder."
+    place: Path | str, error: OSError, *, remedy: str = "Check the free space and the permissions of the folder."
 ) -> WorkError:
-    """Return the error for an output that can't be written; ``remedy`` is as in `read_error`."""
+    """Return the error for an output that can't be written. For ``remedy``, see `read_error`."""
     found = f"can't be written ({error.strerror or error})"
     return WorkError(place, found, remedy=limit_remedy(error) or _write_remedy(error) or remedy)
 
 
 def _write_remedy(error: OSError) -> str:
-    """Return the remedy if something else is in place of a file or folder, or an empty string for other errors."""
+    """Return the remedy if the path of a file or folder is in use, or an empty string for other errors."""
     if error.errno != errno.EEXIST or not isinstance(error.filename, str):
         return _WRITE_REMEDIES.get(error.errno, "")
     there = Path(error.filename)
     with suppress(OSError):
         if there.is_symlink() and not there.exists():
-            return f"Name another output, or remove {there}, a link that leads nowhere."
+            return f"Choose another output, or remove the broken link {there}."
         return "" if there.is_dir() else _WRITE_REMEDIES[errno.ENOTDIR]
     return ""
 
@@ -178,14 +182,14 @@ def limit_remedy(error: BaseException) -> str:
 
 
 def is_fault(error: OSError) -> bool:
-    """Return whether the machine is at fault and not the input: a failing disk, or a limit of the process.
+    """Return whether the machine is the cause rather than the input: a failing disk, or a limit of the process.
 
-    A file that can't be read for that reason may contain anything. It must not be treated as missing.
+    A file that can't be read for such a reason may contain anything. It must not be treated as missing.
     """
     return error.errno in {errno.EIO, errno.ESTALE} or bool(limit_remedy(error))
 
 
 def memory_error() -> WorkError:
-    """Return the error for running out of memory or threads."""
+    """Return the error for a lack of memory or threads."""
     source, found = "this process", "ran out of memory"
     return WorkError(source, found, remedy=limit_remedy(MemoryError()))

@@ -1,6 +1,7 @@
 """Hashes files and parts of files.
 
-Code that writes a large file hashes most of its parts anyway. A seal uses these hashes and adds the hash of the rest.
+Code that writes a large file hashes most parts of the file anyway. A seal uses these hashes and adds the hash of the
+rest.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _STEP = 1 << 20
 
 
 def hash_file(path: Path, advance: Callable[[int], object] = SILENT.advance) -> str:
-    """Return the SHA-256 of a file in hexadecimal; ``advance`` is as in `hash_rest`. Raises `OSError`."""
+    """Return the SHA-256 of a file in hexadecimal. For ``advance``, see `hash_rest`. Raises `OSError`."""
     with open_regular(path) as file:
         return hash_rest(file, advance=advance).hex()
 
 
 def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int], object] = SILENT.advance) -> bytes:
-    """Return the hash of an open file from its current position to its end, read in steps of 1 MiB. Raises `OSError`.
+    """Return the hash of an open file from its current position to its end. Raises `OSError`.
 
-    ``advance`` is called with the number of bytes in each step.
+    The file is read in steps of 1 MiB. ``advance`` is called with the number of bytes in each step.
     """
     hasher = hashlib.new(algorithm, usedforsecurity=False)
     while data := file.read(_STEP):
@@ -46,13 +47,13 @@ def hash_rest(file: IO[bytes], algorithm: str = "sha256", advance: Callable[[int
 
 _FOLLOWING_STEP = 4 << 20
 _BEHIND = 16 << 20
-"""The number of final bytes that may wait before they are hashed, because reading them flushes the write buffer."""
+"""The maximum number of final bytes that wait for hashing, because reading them flushes the write buffer."""
 
 
 class FollowingHash:
-    """Hashes a file right behind its writer, while its bytes are still in memory; ``read`` returns a range of them.
+    """Hashes a file shortly after its writer, while its bytes are still in memory. ``read`` returns a range of them.
 
-    A ZIP member's header is written after the member, so its bytes can't be hashed as they are written.
+    A ZIP member's header is written after the member, so the member's bytes can't be hashed while they are written.
     """
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
@@ -61,7 +62,7 @@ class FollowingHash:
         self._at = 0
 
     def follow(self, stop: int) -> None:
-        """Note that the bytes before ``stop`` are final."""
+        """Record that the bytes before ``stop`` are final."""
         if stop - self._at >= _BEHIND:
             self._hash(stop)
 
@@ -88,7 +89,7 @@ class SealedPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Seal(msgspec.Struct, frozen=True, array_like=True):
-    """The size of a file in bytes, its parts in order, and the SHA-256 of the bytes outside the parts."""
+    """A file's size in bytes, its parts in order, and the SHA-256 of the bytes outside the parts."""
 
     size: int
     parts: tuple[SealedPart, ...]
@@ -96,14 +97,14 @@ class Seal(msgspec.Struct, frozen=True, array_like=True):
 
 
 def seal(size: int, parts: Sequence[SealedPart], read: Callable[[int, int], bytes]) -> Seal:
-    """Return the seal of a file with hashed parts; ``read`` returns its bytes between two offsets."""
+    """Return the seal of a file with hashed parts. ``read`` returns the file's bytes between two offsets."""
     return Seal(size, tuple(parts), _hash(read, _outside(size, parts)))
 
 
 def is_intact(file: FileRange, sealed: Seal, executor: Executor) -> bool:
-    """Return whether a file still has the sealed bytes; workers of the ``executor`` hash its parts.
+    """Return whether a file still has the sealed bytes. Workers from the ``executor`` hash its parts.
 
-    A file that can't be read or that changes in the meantime is not intact.
+    A file that can't be read, or that changes in the meantime, isn't intact.
     """
     if file.size != sealed.size:
         return False
@@ -142,12 +143,12 @@ def _hash(read: Callable[[int, int], bytes], ranges: Sequence[tuple[int, int]] |
 
 
 _SUFFIXES = frozenset({".py", ".pyc", ".toml"})
-"""The suffixes of code, which may be installed without source, and of its tables."""
+"""File extensions of code, which may be installed without its source, and of tables."""
 
 
 @cache
 def source_hash(place: Path) -> bytes:
-    """Return the hash of a module, or of the names and bytes of all modules and tables in a package."""
+    """Return the hash of a module, or of the names and contents of all modules and tables in a package."""
     if not place.is_dir():
         return hashlib.sha256(place.read_bytes()).digest()
     hasher = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Helpers for messages: counts with nouns, quoted inputs, printable text, and likely causes."""
+"""Helpers for messages: counts with nouns, quoted inputs, printable text, and probable causes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def first_of(texts: Sequence[str], most: int = 3, *, more: str = " and {} more") -> str:
-    """Return the first ``most`` of ``texts`` in one line, and the number of others in the form of ``more``."""
+    """Return the first ``most`` of ``texts`` in one line. ``more`` is the format for the number of other texts."""
     rest = more.format(len(texts) - most) if len(texts) > most else ""
     return ", ".join(texts[:most]) + rest
 
@@ -32,7 +32,7 @@ _LONGEST_MESSAGE = 1000
 
 
 def quoted(value: str | bytes) -> str:
-    """Return the ``repr`` of a value; if it is long, its beginning and its length."""
+    """Return the ``repr`` of a value. If the text is long, return its beginning and its length."""
     if len(value) <= _LONGEST:
         return repr(value)
     unit = "bytes" if isinstance(value, bytes) else "characters"
@@ -47,7 +47,7 @@ def shortened(message: str) -> str:
 
 
 _HOST = re.compile(r"(([a-z\d-]+\.)+(ai|app|cloud|com|dev|edu|io|local|net|org)(:\d+)?|[\w.-]+:\d+)/", re.IGNORECASE)
-"""A host name with a common ending, or a host and a port: the part of a URL after ``https://``."""
+"""A host name with a common ending, or a host and a port. This is the part of a URL after ``https://``."""
 _PATTERN = re.compile(r"[*?\[]")
 _GPU = re.compile(r"gfx[\da-f]{3,4}(?![\w.])")
 _MOST_FOLDERS = 100
@@ -60,16 +60,16 @@ def absent_remedy(place: Path | str) -> str:
     'No file matches this pattern.'
     """
     if str(place) == "-":
-        return "Standard input is not read; name a file."
+        return "rocwheel doesn't read standard input here. Pass a file."
     if looks_like_host(place):
         return "A URL begins with https:// or s3://."
     if _GPU.match(str(place)):
-        return "This is a GPU target; --help shows the option for it. Join several with ';'."
+        return "This is a GPU target. For its option, see --help. Join several targets with ';'."
     return "No file matches this pattern." if _PATTERN.search(str(place)) else ""
 
 
 def looks_like_host(place: Path | str) -> bool:
-    """Return whether a path may be a URL without its scheme: it begins with a host name and doesn't exist here.
+    """Return whether a path may be a URL without its scheme: it begins with a host name, and no such file exists.
 
     A leading ``./`` makes it a path.
     """
@@ -78,7 +78,7 @@ def looks_like_host(place: Path | str) -> bool:
 
 
 def find_below(folder: Path, is_wanted: Callable[[Path], bool]) -> Path | None:
-    """Return the first folder in ``folder`` that contains what is wanted, such as wheels, or `None`.
+    """Return the first subfolder of ``folder`` that is wanted, for example, because it contains wheels, or `None`.
 
     Checks at most a hundred folders, and skips folders that can't be read.
     """
@@ -90,19 +90,21 @@ def find_below(folder: Path, is_wanted: Callable[[Path], bool]) -> Path | None:
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Control characters of ASCII and ISO 8859, line and paragraph separators, and marks that change the text direction."""
+"""Control characters in ASCII and ISO 8859, line and paragraph separators, and marks that change the text direction."""
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters escaped, except tabs and line ends. File names may contain them.
+    """Return ``text`` with control characters escaped, except for tabs and line endings.
 
-    Placeholders of remote files are shown with the names of the remote files.
+    File names can contain them.
+
+    The names of remote files replace the paths of their placeholders.
     """
     return _CONTROL.sub(lambda match: _escape(ord(match[0])), shown(text))
 
 
 def in_one_line(text: str) -> str:
-    """Return ``text`` like `printable`, with line ends and tabs also escaped, because a name must not begin a line."""
+    """Return the result of `printable` with line endings and tabs also escaped. A name must not begin a line."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

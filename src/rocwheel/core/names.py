@@ -1,7 +1,8 @@
 """File names and paths: as callers pass them, as Linux accepts them, and as Windows rejects or confuses them.
 
 The rules are from Microsoft's "Naming Files, Paths, and Namespaces" and "Maximum Path Length Limitation". Lengths are
-in UTF-16 code units, as on Windows. No other system checks these rules: installers on Linux and Wine accept every name.
+in UTF-16 code units, as on Windows. Other systems don't check these rules: installers on Linux and Wine accept all
+names.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def paths_given(paths: GivenPaths) -> tuple[Path, ...]:
 
 
 def some_paths_given(name: str, paths: GivenPaths) -> tuple[Path, ...]:
-    """Return the paths of the parameter ``name``. Raises `InputError` if there are no paths."""
+    """Return the paths from the parameter ``name``. Raises `InputError` if there are no paths."""
     found = paths_given(paths)
     if not found:
         raise InputError(name, "is empty", expected="at least one path")
@@ -40,7 +41,7 @@ def some_paths_given(name: str, paths: GivenPaths) -> tuple[Path, ...]:
 
 
 _LONGEST = 255
-"""In bytes, for Linux and all its common file systems."""
+"""The maximum length of a file name in bytes, for Linux and its common file systems."""
 
 
 def is_file_name(text: str) -> bool:
@@ -79,7 +80,7 @@ LONGEST_PATH: Final = 259
 """The maximum length of a whole path including the drive: ``MAX_PATH`` (260) without the final NUL."""
 
 SHORTEST_SITE: Final = len(r"C:\v\Lib\site-packages")
-"""The length of the shortest possible site-packages path: that of an environment right below a drive."""
+"""The length of the shortest possible site-packages path, which is in an environment at the top of a drive."""
 
 _LONGEST_NAME: Final = 255
 _SEPARATOR: Final = 1
@@ -98,9 +99,9 @@ _REFUSED: Final = {
 _DEVICE: Final = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹²³]", re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)  # the paths of a tree share folders
+@lru_cache(maxsize=4096)  # paths in a tree share folders
 def windows_name_fault(name: str) -> str:
-    """Return why Windows rejects or changes a name between two slashes, or an empty string for a valid name.
+    """Return why Windows rejects or changes a part of a path, or an empty string for a valid part.
 
     The result completes the sentence "the name ...".
     """
@@ -111,12 +112,12 @@ def windows_name_fault(name: str) -> str:
     if name[-1] in ". ":
         ends = "a dot" if name[-1] == "." else "a space"
         return f"ends with {ends}, which Windows removes from the name"
-    # Before Windows 11, a suffix makes no difference: NUL.txt is also the device.
+    # Before Windows 11, a file extension makes no difference: NUL.txt is also the device.
     if _DEVICE.fullmatch(name.partition(".")[0].rstrip(" ")):
         return f"is the name of the device {name.partition('.')[0].rstrip(' ').upper()} on Windows"
     if (length := path_length(name)) > _LONGEST_NAME:
         return f"has {length} characters, but Windows allows at most {_LONGEST_NAME} in a name"
-    return "" if is_utf8(name) else "is not UTF-8, but names on Windows are Unicode"
+    return "" if is_utf8(name) else "isn't UTF-8, but names on Windows are Unicode"
 
 
 def _refused_sign(name: str) -> str:
@@ -126,7 +127,7 @@ def _refused_sign(name: str) -> str:
 
 
 def windows_path_fault(path: str) -> str:
-    """Return the first fault in the names of a path, with the name, or an empty string for a valid path."""
+    """Return the first fault in the names in a path, including the name, or an empty string for a valid path."""
     for name in path.split("/"):
         if name not in {".", ".."} and (fault := windows_name_fault(name)):
             return f"{name!r} {fault}"
@@ -139,19 +140,20 @@ def path_length(path: str) -> int:
 
 
 def room_above(path: str, longest: int = LONGEST_PATH) -> int:
-    """Return the maximum path length of a folder that can contain ``path``, so that the total stays within ``longest``.
+    """Return the maximum length of a parent folder's path for ``path`` if the total length is at most ``longest``.
 
-    The result is negative for a path that is too long anywhere.
+    The result is negative if ``path`` is too long for any folder.
     """
     return longest - _SEPARATOR - path_length(path)
 
 
 def fold_case(path: str) -> str:
-    """Return a path as NTFS compares it, uppercased letter by letter: equal for paths that NTFS considers equal.
+    """Return a path as NTFS compares it, in uppercase. Paths that NTFS considers equal have equal results.
 
-    Its table maps lowercase to uppercase letters of 16 bits. It leaves some letters that Unicode folds: ``ß``, whose
-    uppercase has two letters, the dotless i (U+0131), the long s (U+017F), and the micro sign (U+00B5). Wine's table
-    has the same letters. The table of ntfs-3g, which is from Windows XP, also leaves the final sigma (U+03C2).
+    NTFS's table maps 16-bit lowercase letters to uppercase letters. The table keeps some letters that Unicode folds:
+    ``ß``, whose uppercase form has two letters, the dotless i (U+0131), the long s (U+017F), and the micro sign
+    (U+00B5). Wine's table has the same letters. The table of ntfs-3g, which is from Windows XP, also keeps the final
+    sigma (U+03C2).
     """
     return path.upper() if path.isascii() else "".join(map(_upper, path))
 
@@ -166,10 +168,12 @@ def _upper(sign: str) -> str:
 
 
 def find_case_clashes(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the paths that differ only in case, sorted. On Windows, the last one that is written replaces the others.
+    """Yield the paths that differ only in case, sorted.
+
+    On Windows, the last one that is written replaces the others.
 
     If a folder has the name of a file, the folder's path is reported. Folders may differ in case, because they become
-    one folder.
+    the same folder.
     """
     files: dict[str, set[str]] = defaultdict(set)
     folders: dict[str, set[str]] = defaultdict(set)

@@ -1,7 +1,7 @@
-"""A file that is fetched in pieces, possibly in several runs, and gets its name when it is complete.
+"""Fetches a file in pieces, possibly in several runs. The file gets its name when it is complete.
 
-Until then, its bytes are in a hidden file next to it, with a stamp that identifies the complete file. A later run
-continues where a killed run stopped if the file it fetches has the same stamp.
+Until then, its bytes are in a hidden file next to it, with a stamp that identifies the complete file. If a run was
+killed, the next run continues if its file has the same stamp.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 _LONGEST = 160
-"""The maximum length of the file name in a part's name, in bytes. A file name has at most 255."""
+"""The maximum length of the original name in the name of a part, in bytes. A file name has at most 255 bytes."""
 _PART, _STAMP = ".rocwheel-part", ".rocwheel-part.json"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a file before it is fetched."""
+    """Known properties of a file before the download."""
 
     source: str
     """The origin, for messages."""
     size: int | None = None
-    """In bytes."""
+    """The size in bytes."""
     version: str = ""
-    """A value that changes with the bytes at the source, such as an ETag; empty if there is none."""
+    """A value that changes with the bytes at the source, such as an ETag. Empty if there is no such value."""
     sha256: str = ""
-    """In hexadecimal; empty if unknown."""
+    """The SHA-256 in hexadecimal. Empty if unknown."""
     modified: int | None = None
-    """The modification time to set, in nanoseconds since 1970. If it is `None`, the time of the last byte remains."""
+    """The modification time to set, in nanoseconds since 1970. If it is `None`, the time of the last write remains."""
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """Which file a part belongs to."""
+    """The identity of the file that a part belongs to."""
 
     expected: Expected
     boot: str
-    """The boot ID of the machine that wrote it. After a crash, zeros may replace what was written."""
+    """The boot ID of the machine that wrote the part. After a crash, zeros may replace the written bytes."""
 
 
 def is_part(name: str) -> bool:
-    """Return whether a name is that of an unfinished file or its stamp."""
+    """Return whether a name belongs to an unfinished file or its stamp."""
     return name.startswith(".") and name.endswith((_PART, _STAMP))
 
 
@@ -65,20 +65,22 @@ def receive(
     read: Callable[[int], Iterator[bytes]],
     advance: Callable[[int], None] = lambda _: None,
 ) -> str:
-    """Write what ``read`` yields to ``path`` and return its SHA-256; ``read`` receives the number of existing bytes.
+    """Write the bytes from ``read`` to ``path``, and return their SHA-256.
 
-    The file appears only when all bytes are there and match the expected size and hash, if these are known. It then
-    replaces an existing file. ``advance`` is called with the number of bytes received, starting with those of an
+    ``read`` receives the number of existing bytes.
+
+    The file appears only when all bytes are available and match the expected size and hash, if these are known. It then
+    replaces an existing file. ``advance`` is called with the number of received bytes, starting with those from an
     earlier run.
 
     Raises `InputError` for unexpected bytes, `WorkError` if another process fetches the same file or writing fails, and
-    whatever ``read`` raises. The bytes received so far are kept for the next run.
+    the errors of ``read``. The bytes received so far are kept for the next run.
     """
     with _opened(path, expected) as part:
         is_resumed = part.take_up(advance)
         part.fill(read, advance)
         fault = part.fault()
-        if fault and is_resumed:  # the bytes of the earlier run may be wrong
+        if fault and is_resumed:  # the bytes from the earlier run may be wrong
             advance(-part.size)
             part.restart()
             part.fill(read, advance)
@@ -105,7 +107,7 @@ class _Part:
         return self._digest.hexdigest()
 
     def take_up(self, advance: Callable[[int], None]) -> bool:
-        """Reuse the bytes of an earlier run if they belong to the same file; return whether that is so."""
+        """Reuse the bytes from an earlier run if they belong to the same file. Return whether this is the case."""
         stamp = _Stamp(self._expected, _read_boot_id())
         if self._may_continue(stamp):
             self._file.seek(0)
@@ -132,7 +134,7 @@ class _Part:
         return True
 
     def _is_on_disk(self) -> bool:
-        """Return whether the disk has accepted all bytes. The system reports a late write error to the next caller."""
+        """Return whether the disk accepted all bytes. The system reports a late write error to the next caller."""
         with suppress(OSError):
             os.fsync(self._file.fileno())
             return True
@@ -145,7 +147,7 @@ class _Part:
         self.size = 0
 
     def fill(self, read: Callable[[int], Iterator[bytes]], advance: Callable[[int], None]) -> None:
-        """Append the missing bytes; stop at the first extra byte."""
+        """Append the missing bytes. Stop at the first extra byte."""
         size = self._expected.size
         if self.size == size:
             return
@@ -160,7 +162,7 @@ class _Part:
 
     def fault(self) -> InputError | None:
         """Return the error if the bytes are complete but wrong, or `None`."""
-        expected, remedy = self._expected, "Try again later, or report this to the publisher."
+        expected, remedy = self._expected, "Try again later, or report this problem to the publisher."
         if expected.size is not None and self.size != expected.size:
             found = f"has {'more than ' if self.size > expected.size else ''}{min(self.size, expected.size)} bytes"
             return InputError(expected.source, found, expected=f"{expected.size} bytes", remedy=remedy)
@@ -174,14 +176,17 @@ class _Part:
         os.fsync(self._file.fileno())
         os.fchmod(self._file.fileno(), 0o644)
         if self._expected.modified is not None:
-            with suppress(OverflowError):  # a date that no file can have
+            with suppress(OverflowError):  # an invalid date for a file
                 os.utime(self._file.fileno(), ns=(self._expected.modified, self._expected.modified))
-        # The stamp goes first, because nothing looks for the stamp of a complete file.
+        # Remove the stamp first, because nothing searches for the stamp of a complete file.
         _stamp_path(self._path).unlink(missing_ok=True)
         _part_path(self._path).replace(self._path)
 
     def forget(self) -> None:
-        """Let the next run start over, unless a hash verifies the bytes: the disk may have lost some of them."""
+        """Make the next run start from the beginning, unless a hash verifies the bytes.
+
+        The disk may have lost some of the bytes.
+        """
         if not self._expected.sha256:
             with suppress(OSError):
                 _stamp_path(self._path).unlink()
@@ -197,7 +202,7 @@ def _opened(path: Path, expected: Expected) -> Iterator[_Part]:
     place, part = _part_path(path), None
     try:
         if path.is_dir() or (path.exists() and not path.is_file()):
-            raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
+            raise WorkError(path, "isn't a regular file, so it can't be replaced", remedy="Choose another folder.")
         path.parent.mkdir(parents=True, exist_ok=True)
         # Doesn't follow a link that someone else created there.
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -215,11 +220,11 @@ def _lock(file: IO[bytes], path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
-        raise WorkError(path, "is being fetched by another process", remedy="Wait until it ends.") from e
+        raise WorkError(path, "is being downloaded by another process", remedy="Wait until that process ends.") from e
     except OSError:  # some network file systems have no locks
         return
     if not _is_at(file, _part_path(path)):
-        raise WorkError(path, "was fetched by another process in the meantime", remedy="Start again.")
+        raise WorkError(path, "was downloaded by another process in the meantime", remedy="Start again.")
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:

@@ -1,4 +1,7 @@
-"""A few changes to a large file, which are applied as it streams, so that it is never held or copied whole."""
+"""Describes a few changes to a large file.
+
+The changes are applied while the file is streamed, without a copy in memory.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ _PIECE = 4 << 20
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """The bytes from ``start`` to ``stop`` of the new file: ``data``, then zeros.
+    """A replacement for the bytes from ``start`` to ``stop`` in the new file: ``data``, then zeros.
 
-    With ``source``, they are instead the bytes of the old file from that offset.
+    With ``source``, the replacement is the bytes of the old file from that offset.
     """
 
     start: int
@@ -36,7 +39,7 @@ class Replacement(msgspec.Struct, frozen=True):
         return cls(start, start + len(data), data)
 
     def content(self, old: Data) -> Data:
-        """Return the bytes before the zeros; ``old`` is the whole old file."""
+        """Return the bytes before the zeros. ``old`` is the complete old file."""
         if self.source is not None:
             return old[self.source : self.source + self.stop - self.start]
         return memoryview(self.data) if isinstance(self.data, bytes) else self.data
@@ -50,9 +53,9 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class FilePatch(msgspec.Struct, frozen=True):
-    """The changes that turn a file into another one of ``size`` bytes; all other bytes stay the same.
+    """The changes that turn a file into a file of ``size`` bytes. All other bytes stay the same.
 
-    Replacements are in ascending order and don't overlap. Beyond the end of the old file, the gaps are zeros.
+    Replacements are in ascending order and don't overlap. After the end of the old file, the gaps are zeros.
     """
 
     size: int
@@ -69,9 +72,9 @@ class FilePatch(msgspec.Struct, frozen=True):
         return not self.replacements
 
     def apply(self, data: Data, start: int = 0, stop: int | None = None) -> list[Data]:
-        """Return the bytes of the new file from ``start`` to ``stop`` as buffers; ``data`` is the whole old file.
+        """Return the bytes of the new file from ``start`` to ``stop`` as buffers. ``data`` is the complete old file.
 
-        Copies nothing, whatever the size of the file.
+        Copies nothing, regardless of the file's size.
         """
         stop = self.size if stop is None else min(stop, self.size)
         buffers: list[Data] = []
@@ -90,7 +93,7 @@ class FilePatch(msgspec.Struct, frozen=True):
         return buffers + _old(data, position, stop)
 
     def pieces(self, data: Data) -> Iterator[memoryview | bytes]:
-        """Yield the new file in pieces of a few MiB, for writing all of it with few calls."""
+        """Yield the new file in pieces of a few MiB, so that writing the file takes few calls."""
         for start in range(0, self.size, _PIECE):
             parts = self.apply(data, start, start + _PIECE)
             yield load(parts[0]) if len(parts) == 1 else join_data(parts)
@@ -104,7 +107,10 @@ class FilePatch(msgspec.Struct, frozen=True):
         return covering.source is None and covering.start + len(covering.data) <= start and stop <= covering.stop
 
     def then(self, other: FilePatch) -> FilePatch:
-        """Return one patch for this patch followed by ``other``, whose replacements may not have a ``source``."""
+        """Return a single patch for this patch followed by ``other``.
+
+        The replacements in ``other`` must not have a ``source``.
+        """
         grown = [Replacement(self.size, other.size)] if self.size < other.size else []
         before = [replacement for replacement in (*self.replacements, *grown) if replacement.start < other.size]
         kept = [piece for replacement in before for piece in _around(replacement, other.replacements)]
@@ -113,7 +119,7 @@ class FilePatch(msgspec.Struct, frozen=True):
 
 
 def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[Replacement]:
-    """Yield the parts of a replacement that none of the ``holes``, in ascending order, covers."""
+    """Yield the parts of a replacement that ``holes`` doesn't cover. ``holes`` is in ascending order."""
     position = replacement.start
     for hole in holes:
         if hole.stop <= position or hole.start >= replacement.stop:
@@ -126,7 +132,7 @@ def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[
 
 
 def _old(data: Data, start: int, stop: int) -> list[Data]:
-    """Return a range of the old file, with zeros beyond its end."""
+    """Return a range of the old file, with zeros after its end."""
     kept = data[start:stop] if start < stop else data[:0]
     return [*([kept] if len(kept) else []), *_zeros(stop - max(start, len(data)))]
 
@@ -147,10 +153,10 @@ def fill_gaps(pieces: Iterable[Replacement], start: int, stop: int = 0) -> Itera
 
 
 def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, size: int | None = None) -> None:
-    """Write ``data`` with ``replacements``, in ascending order, at the position of ``file``; zeros become holes.
+    """Write ``data`` with ``replacements``, in ascending order, at the position of ``file``. Zeros become holes.
 
-    Releases each replacement once it is written. ``size`` is where to stop in ``data``, if not at its end. The file
-    ends there, even with a hole.
+    Releases each replacement after writing it. If ``size`` is given, only this part of ``data`` is written. The file
+    ends at that point, even with a hole.
     """
     position = 0
     for replacement in replacements:
@@ -165,7 +171,7 @@ def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacemen
 
 
 def write_patch(file: IO[bytes], data: Data, patch: FilePatch) -> None:
-    """Write ``data`` with ``patch`` to the new file ``file``; zeros become holes."""
+    """Write ``data`` with ``patch`` to the new file ``file``. Zeros become holes."""
     write_patched(file, data, patch.replacements, size=patch.size)
     file.truncate(patch.size)
 
@@ -177,13 +183,13 @@ def _skip(file: IO[bytes], size: int) -> None:
 
 
 def write_data(file: IO[bytes], data: Data) -> None:
-    """Write bytes at the position of ``file``; memory holds one piece at a time."""
+    """Write bytes at the position of ``file``. Only one piece at a time is in memory."""
     for piece in iter_pieces(data):
         file.write(piece)
 
 
 class _Patched(msgspec.Struct, frozen=True):
-    """A range of a file that is not written yet."""
+    """A range of a file that isn't written yet."""
 
     data: Data
     patch: FilePatch
@@ -192,7 +198,7 @@ class _Patched(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
         return self.stop - self.start
 
     def part(self, start: int, stop: int) -> _Patched:
@@ -205,5 +211,5 @@ class _Patched(msgspec.Struct, frozen=True):
 
 
 def patched_view(data: Data, patch: FilePatch) -> FileView:
-    """Return ``data`` with ``patch`` as a view of a file that is not written yet; nothing is copied."""
+    """Return ``data`` with ``patch`` as a view of a file that isn't written yet. Nothing is copied."""
     return FileView(_Patched(data, patch, 0, patch.size))

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Progress(Protocol):
-    """Receives the steps of long work. Amounts are bytes unless the label names another unit."""
+    """Receives the steps of long work. Amounts are in bytes unless the label names another unit."""
 
     def begin(self, label: str, total: int) -> None:
         """End the current step, and start a step of ``total`` units."""
@@ -42,7 +42,7 @@ SILENT = Silent()
 
 @contextmanager
 def step(progress: Progress, label: str, total: int = 0) -> Iterator[None]:
-    """Run the block as a step, by default of unknown length. The step also ends if the block raises an error."""
+    """Run the block as a step. By default, its length is unknown. The step also ends if the block raises an error."""
     progress.begin(label, total)
     try:
         yield
@@ -51,7 +51,7 @@ def step(progress: Progress, label: str, total: int = 0) -> Iterator[None]:
 
 
 def tracked(progress: Progress, label: str, items: Iterable[Item], sizes: Sequence[int]) -> Iterator[Item]:
-    """Yield items, and report the size of each item in bytes when the next item is requested."""
+    """Yield items. Report an item's size in bytes when the next item is requested."""
     with step(progress, label, sum(sizes)):
         for item, size in zip(items, sizes, strict=True):
             yield item

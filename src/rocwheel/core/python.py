@@ -1,4 +1,4 @@
-"""The running Python: how it runs modules, its UTF-8 mode, and its garbage collection."""
+"""Controls the running Python: how it runs modules, its UTF-8 mode, and its garbage collection."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ if sys.path[0] == "":
 import runpy
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-"""``python -P -m``, which Python has since 3.11: with only ``-m``, the working directory comes first."""
+"""A replacement for ``python -P -m``, which exists since Python 3.11.
+
+With only ``-m``, the working directory comes first.
+"""
 
 
 def module_command(python: str | Path, module: str) -> list[str]:
-    """Return a command that runs ``module`` like ``python -m``, but never from the working directory."""
+    """Return a command that runs ``module`` like ``python -m``, but never loads it from the working directory."""
     return [str(python), "-c", _PROGRAM, module]
 
 
 def as_typed(command: Sequence[str]) -> str:
-    """Return a command for a message, with `module_command` shown as the usual ``python -m``."""
+    """Return a command for a message, with ``python -m`` instead of the result of `module_command`."""
     python, *words = command
     if words[:2] == ["-c", _PROGRAM]:
         words[:2] = ["-m"]
@@ -40,16 +43,18 @@ def as_typed(command: Sequence[str]) -> str:
 _SELDOM = 200_000
 """The number of new containers between two collections.
 
-The default is 700; ten thousand files create many times that.
+The default is 700. Ten thousand files create many times that number.
 """
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely in a block that creates many long-lived values, in all threads; memory stays bounded.
+    """Collect garbage rarely in a block that creates many long-lived values, in all threads.
 
-    Each collection scans the values created since the last ones, repeatedly. With a hundred thousand values, that takes
-    a third of the time.
+    Memory use stays bounded.
+
+    Each collection scans the values that were created since the last collections. With a hundred thousand values, that
+    takes a third of the time.
     """
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], _SELDOM) if before[0] else 0, *before[1:])
@@ -61,7 +66,9 @@ def rare_collections() -> Iterator[None]:
 
 @contextmanager
 def loading_without_collections() -> Iterator[None]:
-    """Don't collect garbage in a block that loads modules, and afterwards exclude everything created until then.
+    """Don't collect garbage in a block that loads modules.
+
+    Later collections ignore all values that exist at its end.
 
     Modules and their classes live until the process ends, and nearly all garbage is created later. The documentation of
     `gc.freeze` recommends this order.
@@ -79,9 +86,9 @@ def loading_without_collections() -> Iterator[None]:
 def start_in_utf8_mode() -> None:
     """Restart the program in Python's UTF-8 mode (:pep:`540`) if it decodes file names as ASCII.
 
-    That is so in the C locale with Python's own workarounds turned off. Names in wheels, RECORD, and artifacts are
-    UTF-8. With ASCII, a file would exist under one name and be listed under another. Printed text keeps its encoding.
-    Returns if no restart is needed or if Python can't be started.
+    This happens in the C locale if Python's own workarounds are turned off. Names in wheels, RECORD, and artifacts are
+    UTF-8. With ASCII, a file would have one name on disk and another name in lists. Printed text keeps its encoding.
+    This function returns if no restart is needed or if Python can't be started.
     """
     if codecs.lookup(sys.getfilesystemencoding()).name != "ascii" or not sys.executable:
         return

@@ -1,7 +1,7 @@
-"""Reads regular files that others may change in the meantime, and raises an error if they changed.
+"""Reads regular files that others can change in the meantime. Raises an error if they changed.
 
 Files that others can write are read only with pread(2). Mapping such a file would be dangerous: if it is truncated or
-its file system is full, touching a page of the mapping ends the process (SIGBUS).
+its file system is full, touching a page in the mapping ends the process (SIGBUS).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 _ANY = -1
-"""Replaces the fields of a shared file's stamp that differ between machines."""
+"""The value for fields of a shared file's stamp that differ between machines."""
 
 _GRANULARITY = 2_000_000_000
-"""In nanoseconds; FAT has the coarsest times."""
+"""The time resolution in nanoseconds. FAT has the coarsest times."""
 
 
 class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """The identity of a file at a path and its last modification (stat(2)); times in nanoseconds."""
+    """The identity of a file at a path and its last modification (stat(2)). Times are in nanoseconds."""
 
     device: int
     inode: int
@@ -44,7 +44,7 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
     modified: int
     changed: int
     links: int
-    """The number of hard links. A new or removed link is a change, but not of the bytes."""
+    """The number of hard links. A new or removed link changes the file's status, but not its bytes."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileStamp:
@@ -69,9 +69,9 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
         return FileStamp(_ANY, _ANY, self.size, self.modified, _ANY, _ANY)
 
     def require(self, status: os.stat_result, path: str) -> None:
-        """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the stamped one.
+        """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the file with this stamp.
 
-        Its hard links may have changed, for example because an index or a backup links to it.
+        Its hard links may have changed, for example, because an index or a backup links to it.
         """
         now = FileStamp.of(status)
         if self.device == _ANY:
@@ -80,7 +80,7 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
             raise ChangedFileError(path, self._difference(now))
 
     def _has_other_links_alone(self, now: FileStamp) -> bool:
-        # A file without a name was removed or replaced.
+        # A file without links was removed or replaced.
         return now.links not in {0, self.links} and self == msgspec.structs.replace(
             now, changed=self.changed, links=self.links
         )
@@ -96,17 +96,17 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
 
 
 def is_settled(stamp: FileStamp, read_at: int) -> bool:
-    """Return whether the last change to a file or folder was long enough before it was read.
+    """Return whether a file or folder changed for the last time long enough before it was read.
 
     Times are in nanoseconds since 1970. A date in the future was set explicitly. Writing to the file would replace that
-    date, and so leave a trace.
+    date, so the change would be visible.
     """
     modified = stamp.modified if stamp.modified <= read_at else 0
     return max(modified, stamp.changed) + _GRANULARITY <= read_at
 
 
 class ChangedFileError(WorkError):
-    """An input that was changed, truncated, or replaced between its listing and its last byte."""
+    """An input was changed, truncated, or replaced between its listing and the end of reading."""
 
     def __init__(self, path: str, found: str) -> None:
         super().__init__(path, found, remedy="Run the command again, and don't change its inputs while it runs.")
@@ -117,20 +117,20 @@ _LARGEST = 64 << 20
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading. Raises `OSError`, also for a device and for a pipe, which would block."""
+    """Open a file for reading. Raises `OSError`, also for a device, and for a pipe, which would block."""
     if source := source_of(path):
         return io.BufferedReader(SourceFile(path, source))
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        raise OSError(errno.EINVAL, "it isn't a regular file", str(path))
     return path.open("rb")
 
 
 def read_regular(path: Path) -> bytes:
-    """Return the content of a small file that the user named, such as settings.
+    """Return the contents of a small file that the user passed, such as settings.
 
-    Raises `OSError` like `open_regular`, and for files above 64 MiB: no text is that large, and processing it would
-    take many times its size.
+    Raises `OSError` in the same cases as `open_regular`, and for files above 64 MiB. No text is that large, and
+    processing such a file would take many times its size.
     """
     with open_regular(path) as file:
         if file.seek(0, os.SEEK_END) > _LARGEST:
@@ -140,10 +140,10 @@ def read_regular(path: Path) -> bytes:
 
 
 def read_if_readable(path: Path) -> bytes:
-    """Return the content of a small file, or no bytes if it is missing or not readable.
+    """Return the contents of a small file, or no bytes if the file is missing or unreadable.
 
-    Raises `InputError` if a disk fails, because the file may then contain anything, and `WorkError` at a limit of the
-    process, such as open files.
+    Raises `InputError` if a disk fails, because the file may then contain anything. Raises `WorkError` if the process
+    reaches a limit, such as the number of open files.
     """
     try:
         return read_regular(path)
@@ -154,7 +154,10 @@ def read_if_readable(path: Path) -> bytes:
 
 
 def require_listable(folder: Path) -> None:
-    """Raise `InputError` for a folder that can't be listed. Patterns would find nothing in it, as if it were empty."""
+    """Raise `InputError` for a folder that can't be listed.
+
+    Otherwise, patterns would match nothing, as in an empty folder.
+    """
     try:
         os.scandir(folder).close()
     except OSError as e:
@@ -162,9 +165,9 @@ def require_listable(folder: Path) -> None:
 
 
 def read_small(path: Path, most: int, *, expected: str) -> bytes:
-    """Return the content of an untrusted file of at most ``most`` bytes, in whole MiB.
+    """Return the contents of an untrusted file of at most ``most`` bytes, which is a number of MiB.
 
-    Raises `InputError` if the file is larger or can't be read; ``expected`` says what it should be.
+    Raises `InputError` if the file is larger or can't be read. ``expected`` describes the expected file.
     """
     try:
         with open_regular(path) as file:
@@ -189,10 +192,10 @@ def read_at(descriptor: int, size: int, offset: int) -> bytes:
 
 @contextmanager
 def open_unchanged(path: Path, stamp: FileStamp | None = None) -> Iterator[IO[bytes]]:
-    """Open a file for reading in one pass, like `open_regular`.
+    """Open a file for reading in one pass, in the same way as `open_regular`.
 
-    Raises `ChangedFileError` before the block if the file doesn't match ``stamp``, and at the end of the block, however
-    it ends, if the file has changed in the meantime.
+    Raises `ChangedFileError` before the block if the file doesn't match ``stamp``. Also raises it at the end of the
+    block if the file changed in the meantime, even if the block fails.
     """
     with open_regular(path) as file:
         if stamp is not None:
@@ -205,8 +208,8 @@ def open_unchanged(path: Path, stamp: FileStamp | None = None) -> Iterator[IO[by
 def unchanged(path: Path) -> Iterator[FileStamp]:
     """Yield the stamp of a file that the block reads by its path.
 
-    Raises `ChangedFileError` at the end of the block, however it ends, if the file was changed or replaced in the
-    meantime, and `OSError` if it doesn't exist.
+    At the end of the block, raises `ChangedFileError` if the file was changed or replaced in the meantime, even if the
+    block fails. Raises `OSError` if the file doesn't exist.
     """
     with _requiring(path, path.stat) as stamp:
         yield stamp
@@ -230,7 +233,9 @@ _RELEASE_INTERVAL = 0.05
 
 @contextmanager
 def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
-    """Map a range of a file that nobody else can write. Pages are read when touched, and released with the block.
+    """Map a range of a file that nobody else can write.
+
+    Pages are read when they are accessed, and released with the block.
 
     Raises `InputError` if the file can't be read.
     """
@@ -244,7 +249,7 @@ def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
     except (OSError, ValueError) as e:
         error = e if isinstance(e, OSError) else OSError(errno.EINVAL, str(e))
         raise range_error(path, error) from e
-    # Not closed explicitly: the mapping ends with its last view, wherever that view is still held.
+    # Not closed explicitly, because the mapping ends with its last view.
     with _releasing_pages(mapping) if size >= _RELEASED_FROM else nullcontext():
         yield memoryview(mapping)[offset - start :]
 
@@ -253,8 +258,8 @@ def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
 def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
     """Release the pages of a large mapping periodically while a codec or a hash scans it.
 
-    Touched pages of a mapped file count as resident memory. After release, they are still in the page cache, a soft
-    fault away.
+    Accessed pages of a mapped file count as resident memory. After release, they stay in the page cache, so another
+    access causes only a soft fault.
     """
     done = threading.Event()
 
@@ -272,7 +277,7 @@ def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
 
 
 def release_pages(data: Data) -> None:
-    """Release the mapped pages of ``data``, if it belongs to a mapped file, after scanning a part of it."""
+    """Release the mapped pages of ``data``, if it belongs to a mapped file, after a part was scanned."""
     if isinstance(data, memoryview) and isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 
@@ -280,7 +285,7 @@ def release_pages(data: Data) -> None:
 _VIEW_PIECE = 4 << 20
 _BLOCK = 64 << 10
 _BLOCKS = 32
-"""The number of blocks that the views of a file cache: headers and tables are read in many small steps."""
+"""The number of blocks in the cache of a file's views. Headers and tables are read in many small steps."""
 
 
 class Source(Protocol):
@@ -288,7 +293,7 @@ class Source(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
 
     def part(self, start: int, stop: int) -> Source:
         """Return the range from ``start`` to ``stop``, both relative to the start of this one."""
@@ -298,9 +303,11 @@ class Source(Protocol):
 
 
 class FileView:
-    """The bytes of a file. Slices are also views, and ``bytes(view)`` reads. Several threads may share a view.
+    """The bytes of a file. Slices are also views, and ``bytes(view)`` reads the bytes.
 
-    Reading raises whatever the source raises. `load` and `iter_pieces` provide buffers for codecs.
+    Several threads may share a view.
+
+    Reading raises the errors of the source. `load` and `iter_pieces` provide buffers for codecs.
     """
 
     __slots__ = ("_blocks", "_start", "_stop")
@@ -359,7 +366,7 @@ class _Blocks:
 
 
 def load(data: Data) -> memoryview:
-    """Return the bytes in memory, without copying bytes that are already there."""
+    """Return the bytes in memory, without copying bytes that are already in memory."""
     return data if isinstance(data, memoryview) else memoryview(bytes(data))
 
 
@@ -369,39 +376,39 @@ def join_data(parts: Iterable[Data]) -> bytes:
 
 
 def have_same_bytes(one: Data, other: Data) -> bool:
-    """Return whether two sources have equal bytes; memory holds one piece of each at a time."""
+    """Return whether two sources have equal bytes. Only one piece of each is in memory at a time."""
     return len(one) == len(other) and all(a == b for a, b in zip(iter_pieces(one), iter_pieces(other), strict=True))
 
 
 def iter_pieces(data: Data, size: int = _VIEW_PIECE) -> Iterator[memoryview]:
-    """Yield the bytes in pieces of ``size``, so that memory holds one piece at a time."""
+    """Yield the bytes in pieces of ``size``, so that only one piece at a time is in memory."""
     for start in range(0, len(data), size):
         yield load(data[start : start + size])
 
 
 _READ_WHOLE = 1 << 20
-"""Ranges up to this size are read at once by `FileRange.view`."""
+"""The maximum size of ranges that `FileRange.view` reads at once."""
 _READ_MOST = 1 << 30
-"""The maximum size of one read call; Linux stops a read just below 2 GiB."""
+"""The maximum size of a read call. On Linux, a read returns at most just below 2 GiB."""
 _PIECE = 256 << 10
-"""The read size of `FileRange.feed`, which fits a core's own cache."""
+"""The read size for `FileRange.feed`, which fits a core's own cache."""
 
 
 class FileRange(msgspec.Struct, frozen=True, order=True):
-    """``size`` bytes of the file ``path`` from ``offset``: a whole file, or a member of an uncompressed archive."""
+    """``size`` bytes from ``offset`` in the file ``path``: a whole file, or a member of an uncompressed archive."""
 
     path: str
     offset: int
     size: int
     stamp: FileStamp | None = None
-    """The stamp of the file when it was listed; `None` for an unnamed file, which nobody else can write."""
+    """The stamp of the file when it was listed, or `None` for an unnamed file, which nobody else can write."""
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
-        """Return the range that covers all of ``path``. Raises `InputError` if it isn't a file, such as a device."""
+        """Return the range that covers all of ``path``. Raises `InputError` if it isn't a regular file."""
         stamp = FileStamp.at(path)
         if not path.is_file() and not path.is_dir():
-            raise read_error(str(path), OSError(errno.EINVAL, "it is not a regular file"))
+            raise read_error(str(path), OSError(errno.EINVAL, "it isn't a regular file"))
         return cls.stamped(path, stamp)
 
     @classmethod
@@ -413,7 +420,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @property
     def is_remote(self) -> bool:
-        """Whether the bytes are remote and each read has to fetch them."""
+        """Whether the bytes are remote, so that each read must fetch them."""
         return False
 
     def part(self, start: int, stop: int) -> FileRange:
@@ -425,9 +432,9 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         return msgspec.structs.replace(self, stamp=self.stamp and self.stamp.for_any_machine())
 
     def read(self) -> bytes:
-        """Return the bytes of the range.
+        """Return the bytes in the range.
 
-        Raises `ChangedFileError` if the file differs from the listed one before or after reading, and `InputError` if
+        Raises `ChangedFileError` if the file differs from the listed file before or after reading, and `InputError` if
         it can't be read.
         """
         if self.size == 0:
@@ -443,9 +450,9 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def feed(self, take: Callable[[memoryview], object]) -> None:
-        """Pass the bytes of the range to ``take`` in pieces, each valid only during its call.
+        """Pass the bytes in the range to ``take`` in pieces. Each piece is valid only during its call.
 
-        Raises whatever `read` raises.
+        Raises the errors of `read`.
         """
         if self.size <= _PIECE:
             if self.size:
@@ -467,9 +474,9 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @contextmanager
     def view(self) -> Iterator[Data]:
-        """Yield the range for random access; bytes are read on demand.
+        """Yield the range for random access. Bytes are read on demand.
 
-        Each access raises whatever `read` raises, so all bytes are from the file as it was listed.
+        Each access raises the errors of `read`, so all bytes are from the listed file.
         """
         if self.stamp is None:
             with mapped_range(self.path, self.offset, self.size) as data:
@@ -481,7 +488,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @contextmanager
     def _unchanged(self) -> Iterator[int]:
-        """Yield a descriptor of the file, whose stamp is checked before and after the block."""
+        """Yield a descriptor of the file. The stamp is checked before and after the block."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
@@ -499,7 +506,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
 
 class RemoteRange(FileRange, frozen=True, kw_only=True):
-    """A range of a remote file; ``stamp`` is that of its local placeholder, which has none of the bytes."""
+    """A range of a remote file. ``stamp`` belongs to its local placeholder, which doesn't have the bytes."""
 
     source: ByteSource
 
@@ -509,7 +516,10 @@ class RemoteRange(FileRange, frozen=True, kw_only=True):
         return True
 
     def read(self) -> bytes:
-        """Return the bytes of the range. Raises whatever the source raises, and `ChangedFileError` if it ends early."""
+        """Return the bytes in the range.
+
+        Raises the errors of the source, and `ChangedFileError` if the source ends early.
+        """
         stop = self.offset + self.size
         data = self.source.read(self.offset, stop) if self.offset < stop <= self.source.size else b""
         if len(data) < self.size:
@@ -517,6 +527,6 @@ class RemoteRange(FileRange, frozen=True, kw_only=True):
         return data
 
     def feed(self, take: Callable[[memoryview], object]) -> None:
-        """Pass the bytes of the range to ``take`` in pieces. Raises whatever `read` raises."""
+        """Pass the bytes in the range to ``take`` in pieces. Raises the errors of `read`."""
         for start in range(0, self.size, _READ_WHOLE):
             take(memoryview(self.part(start, min(start + _READ_WHOLE, self.size)).read()))

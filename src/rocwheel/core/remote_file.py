@@ -1,4 +1,4 @@
-"""Remote files, such as files at URLs: their bytes are fetched by range, and a local path represents them."""
+"""Reads remote files, such as files at URLs. Their bytes are fetched by range, and a local path represents them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ByteSource(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of bytes."""
+        """The number of bytes."""
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes between two offsets."""
@@ -25,18 +25,18 @@ class ByteSource(Protocol):
 
 
 class RemotePath(PosixPath):
-    """The path of a placeholder with the name and size of a remote file, but none of its bytes.
+    """The path of a placeholder with the name and size of a remote file, but without its bytes.
 
-    `rocwheel.core.reading` reads the bytes from the source. A path that is made from its text refers to the placeholder
-    itself.
+    `rocwheel.core.reading` reads the bytes from the source. A path that is created from this path's text refers to the
+    placeholder itself.
     """
 
     source: ByteSource | None = None
-    """`None` for a path derived from this one, such as its parent."""
+    """The source, or `None` for a path derived from this one, such as its parent."""
 
 
 def make_remote(path: Path, source: ByteSource) -> RemotePath:
-    """Create the placeholder at ``path``, and return the path that reads from ``source``."""
+    """Create the placeholder at ``path``, and return a path whose bytes come from ``source``."""
     with path.open("wb") as file:
         file.truncate(source.size)
     made = RemotePath(path)
@@ -50,7 +50,7 @@ def source_of(path: Path) -> ByteSource | None:
 
 
 class SourceFile(io.RawIOBase):
-    """A source as an open file for reading; its descriptor is that of the placeholder."""
+    """A source as an open file for reading. Its descriptor is the placeholder's descriptor."""
 
     def __init__(self, path: Path, source: ByteSource) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""Temporary files and folders: unnamed ones, hidden ones next to the output, and locks on folders.
+"""Creates temporary files and folders: unnamed ones, hidden ones next to the output, and locks on folders.
 
-Hidden names end with a mark, and each is locked (flock(2)) while its process lives. So the next process in the folder
-can recognize and remove what a killed process left there.
+Hidden names end with a mark, and each file or folder is locked (flock(2)) while its process lives. Therefore, the next
+process in the folder can recognize and remove leftovers of killed processes.
 
-The lock of a folder (flock(2)) is on the folder itself. It leaves no file, and it ends with the process.
+A folder's lock (flock(2)) is on the folder itself. It leaves no file, and it ends with the process.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 
 _RESERVE = 64 << 20
-"""The number of bytes to leave free on a disk."""
+"""The number of bytes that must stay free on a disk."""
 
 _NAMELESS = re.compile(r"/proc/\d+/fd/\d+$")
-_REMEDY = "Check its disk, or set TMPDIR to another folder."
+_REMEDY = "Check the disk, or set TMPDIR to another folder."
 
 
 def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[bytes]:
-    """Open an unnamed file in ``folder``, or in the folder for temporary files if it is `None`.
+    """Open an unnamed file in ``folder``, or in the folder for temporary files if ``folder`` is `None`.
 
-    The file is unbuffered by default, so that bytes that a full disk rejected are not written again on close. Raises
+    The file is unbuffered by default, so that closing it doesn't write bytes again that a full disk rejected. Raises
     `WorkError` if the folder in ``TMPDIR`` can't be used, and `OSError` if the file can't be created.
     """
     place = folder or temporary_folder()
@@ -55,7 +55,7 @@ def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[byte
 
 
 class _Nameless(io.IOBase):
-    """A file that raises on close if the disk didn't accept all bytes, unless another error is already raised.
+    """A file whose close method raises an error if the disk rejected bytes, unless another error is active.
 
     Network file systems and quotas may report a rejected write only on close. Raises `WorkError`.
     """
@@ -84,33 +84,33 @@ class _Buffered(_Nameless, io.BufferedRandom):
 def temporary_folder() -> str:
     """Return the folder for temporary files.
 
-    Raises `WorkError` if the folder in ``TMPDIR`` is unusable; Python would silently use another one.
+    Raises `WorkError` if the folder in ``TMPDIR`` is unusable, because Python would silently use another folder.
     """
     named = os.environ.get("TMPDIR")
     if not named:
         return tempfile.gettempdir()
     if not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
-        source, found = "TMPDIR", f"is {named}, where no file can be created"
-        raise WorkError(source, found, remedy="Correct or unset it.")
+        source, found = "TMPDIR", f"is {named}, a folder in which no file can be created"
+        raise WorkError(source, found, remedy="Correct or unset the variable.")
     return named
 
 
 def write_all(file: IO[bytes], data: bytes | bytearray | memoryview) -> None:
-    """Write all of ``data`` to an unbuffered ``file``, in several writes if needed. Raises `OSError` if that fails."""
+    """Write all of ``data`` to an unbuffered ``file``, with several writes if needed. Raises `OSError` on failure."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file.fileno(), rest) :]
 
 
 def require_room(file: IO[bytes], size: int) -> None:
-    """Raise `OSError` if ``size`` more bytes in ``file``, when that is a lot, would fill its disk."""
+    """Raise `OSError` if writing ``size`` more bytes to ``file`` would fill its disk. Small sizes aren't checked."""
     disk = os.fstatvfs(file.fileno())
     if size >= _RESERVE and disk.f_bavail * disk.f_frsize < size + _RESERVE:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def path_of(file: IO[bytes]) -> str:
-    """Return a path that lets threads and other processes of the same user open ``file`` while it is open here."""
+    """Return a path with which threads and other processes of the same user can open ``file`` while it is open here."""
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
@@ -121,7 +121,7 @@ def unreadable(what: str, error: OSError) -> WorkError:
 
 
 def range_error(path: str, error: OSError) -> InputError:
-    """Return the error for a file that can't be read; ``path`` may be a result of `path_of`."""
+    """Return the error for a file that can't be read. ``path`` can be a result of `path_of`."""
     return unreadable("a temporary file", error) if _NAMELESS.match(path) else read_error(path, error)
 
 
@@ -129,7 +129,7 @@ def no_room(source: Path | str, what: str, error: OSError) -> WorkError:
     """Return the error for ``what`` from ``source`` that can't be written to a temporary file."""
     found = f"{what} can't be written to {_folder_name()} ({error.strerror})"
     return WorkError(
-        source, found, remedy=limit_remedy(error) or "Free some space there, or set TMPDIR to another folder."
+        source, found, remedy=limit_remedy(error) or "Free some space in this folder, or set TMPDIR to another folder."
     )
 
 
@@ -139,28 +139,31 @@ def _folder_name() -> str:
 
 _MARK = ".rocwheel"
 _NAME = re.compile(rf"^\..+\.[a-z0-9_]{{8}}{re.escape(_MARK)}$")
-"""Matches the prefix, eight characters, and the suffix: `tempfile` chooses them for folders; files have digits."""
+"""Matches the prefix, eight characters, and the suffix. `tempfile` chooses the characters for folders.
+
+Files have digits.
+"""
 _PERMISSIONS, _FOLDER_MODE, _FILE_MODE = 0o777, 0o700, 0o600
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 200
-"""The maximum length of the original name in bytes. A file name has at most 255."""
+"""The maximum length of the original name in bytes. A file name has at most 255 bytes."""
 
 _visited: set[tuple[str, int, int]] = set()
-"""The folders that this process has checked for leftovers of dead processes, as paths, devices, and inodes.
+"""The folders that this process checked for leftovers of dead processes, as paths, devices, and inodes.
 
-File systems reuse the inode of a removed folder, and another folder may have the same path by then.
+File systems reuse the inode of a removed folder, and another folder can later have the same path.
 """
 
 
 def is_scratch(name: str) -> bool:
-    """Return whether a name is that of a scratch file or folder."""
+    """Return whether a name belongs to a scratch file or folder."""
     return name.startswith(".") and bool(_NAME.match(name))
 
 
 def make_scratch_file(path: Path) -> tuple[int, str]:
-    """Create an empty file next to ``path``; return its descriptor, which holds the lock, and its path.
+    """Create an empty file next to ``path``. Return its descriptor, which keeps it locked, and its path.
 
-    On first use of the folder, also removes what dead processes left there.
+    On the first use of a folder, also remove leftovers of dead processes.
     """
     _visit(path.parent)
     return _locked(lambda: _make_file(path))
@@ -168,9 +171,11 @@ def make_scratch_file(path: Path) -> tuple[int, str]:
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """Yield a folder next to ``path`` that is removed with the block; finished files can be renamed out of it.
+    """Yield a folder next to ``path`` that is removed at the end of the block.
 
-    Raises `OSError` if it can't be created. The next process removes what can't be removed now.
+    The block can move finished files out of it.
+
+    Raises `OSError` if the folder can't be created. The next process removes files that can't be removed now.
     """
     _visit(path.parent)
     descriptor, name = _locked(lambda: _make_folder(path))
@@ -183,7 +188,7 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def _make_file(path: Path) -> tuple[int, str]:
-    """Create the file like mkstemp(3), but leave none if Ctrl-C interrupts the creation."""
+    """Create the file like mkstemp(3), but without leaving a file if Ctrl-C interrupts the creation."""
     while True:
         name = str(path.parent.absolute() / f"{_prefix(path)}{secrets.token_hex(4)}{_MARK}")
         try:
@@ -210,7 +215,7 @@ def _prefix(path: Path) -> str:
 def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     while True:
         descriptor, name = make()
-        with suppress(OSError):  # some network file systems have no locks; nothing is removed there
+        with suppress(OSError):  # some network file systems have no locks; nothing is removed on them
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if Path(name).exists():
             return descriptor, name
@@ -218,7 +223,7 @@ def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
 
 
 def _visit(folder: Path) -> None:
-    with suppress(OSError):  # the code that works there reports the error
+    with suppress(OSError):  # the code that uses the folder reports the error
         if _identity(folder, folder.stat()) not in _visited:
             remove_abandoned(folder)
 
@@ -230,14 +235,14 @@ def _identity(folder: Path, status: os.stat_result) -> tuple[str, int, int]:
 def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[Path, ...]:
     """Remove the scratch files and folders that killed processes left in a folder, and return their paths.
 
-    ``names`` are all candidates if the folder was just listed; otherwise, the folder is listed. Files of a living
-    process, even on another machine, are locked and stay, as do those of other users.
+    ``names`` are all candidates if the folder was just listed. Otherwise, the folder is listed. Files of a living
+    process, even on another machine, are locked and stay. So do the files of other users.
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
         _visited.add(_identity(folder, os.fstat(parent)))
         for name in _names_of_scratch(parent) if names is None else filter(is_scratch, names):
-            with suppress(OSError):  # gone in the meantime, or locked
+            with suppress(OSError):  # removed in the meantime, or locked
                 if _remove_unlocked(name, parent):
                     removed.append(folder / name)
     return tuple(removed)
@@ -249,9 +254,9 @@ def _names_of_scratch(folder: int) -> list[str]:
 
 
 def _remove_unlocked(name: str, parent: int) -> bool:
-    """Remove a file or folder that is not locked, and return whether it was ours.
+    """Remove a file or folder that isn't locked. Return whether it was ours.
 
-    Uses descriptors and follows no links, because names may change in a folder that others can write to.
+    Uses descriptors and follows no links, because names can change in a folder that others can write to.
     """
     if not _is_ours(os.stat(name, dir_fd=parent, follow_symlinks=False)):
         return False
@@ -268,7 +273,7 @@ def _remove_unlocked(name: str, parent: int) -> bool:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Return whether a process of this user can have created it.
+    """Return whether a process of this user can have created the file.
 
     A file has the mode of the final file if its process was killed just before renaming. In a folder with setgid,
     folders also have that bit.
@@ -279,12 +284,12 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _remove_tree(name: str, parent: int) -> None:
-    """Remove a folder and everything below it, including folders without write permission."""
+    """Remove a folder with all its contents, including folders without write permission."""
     for _, folders, _, descriptor in os.fwalk(name, dir_fd=parent):
         for folder in folders:
             with suppress(OSError):  # a link
                 _open_up(folder, descriptor)
-    # It follows no links below. The parameter that accepts a descriptor is new in Python 3.11.
+    # rmtree() follows no links in the folder. Its parameter for a descriptor is new in Python 3.11.
     shutil.rmtree(f"/proc/self/fd/{parent}/{name}")
 
 
@@ -304,9 +309,9 @@ def _opened(path: str | Path, flags: int, parent: int | None = None) -> Iterator
 
 
 _TIMEOUT = 600.0
-"""How long a process waits for another one, in seconds."""
+"""The number of seconds that a process waits for another process."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
-"""In seconds."""
+"""The first and the longest pause between attempts, in seconds."""
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 logger = logging.getLogger(__name__)
@@ -320,12 +325,12 @@ def locked_folder(
     silence: float = 0.0,
     on_no_lock: Callable[[OSError], None] | None = None,
 ) -> Iterator[None]:
-    """Create a folder if needed, and hold its lock during the block; afterwards, remove it if it is empty.
+    """Create a folder if needed, and lock it during the block. Afterwards, remove the folder if it is empty.
 
-    If it is locked, a process waits and, after ``silence`` seconds, warns. If the file system has no locks, as some
-    network file systems, or the folder can't be opened, ``on_no_lock`` receives the reason. By default, it warns that
-    other processes are not kept out. Raises `WorkError` if the folder can't be created, or is still locked after
-    ``timeout`` seconds.
+    If the folder is locked, wait, and warn after ``silence`` seconds. ``on_no_lock`` receives the reason if the folder
+    can't be opened or if the file system has no locks, as in some network file systems. By default, it warns that other
+    processes aren't kept out. Raises `WorkError` if the folder can't be created, or is still locked after ``timeout``
+    seconds.
     """
     try:
         descriptor = _lock(folder, timeout, silence, on_no_lock or partial(_warn, folder))
@@ -334,13 +339,13 @@ def locked_folder(
     try:
         yield
     finally:
-        with suppress(OSError):  # it contains files
+        with suppress(OSError):  # the folder contains files
             folder.rmdir()
         os.close(descriptor)
 
 
 def _lock(folder: Path, timeout: float, silence: float, on_no_lock: Callable[[OSError], None]) -> int:
-    """Return a descriptor of the folder that holds its lock, if locks are available."""
+    """Return a descriptor that keeps the folder locked, if locks are available."""
     start, pause, is_told = time.monotonic(), _FIRST_PAUSE, False
     while True:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The names that messages and results show for fetched files in place of their local paths."""
+"""The names of fetched files in messages and results, instead of their local paths."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def show_as(path: Path, name: str) -> None:
 
 
 def forget_names() -> None:
-    """Show every file by its path again, as at the start of a run."""
+    """Show every file with its path again, as at the start of a run."""
     _names.clear()
 
 
 def shown(text: str) -> str:
-    """Return a text with local paths of remote files replaced by their names."""
+    """Return a text in which the names of remote files replace their local paths."""
     for path, name in _names.items():
         text = text.replace(path, name)
     return text
 
 
 def place_of(file: str) -> str:
-    """Return the URL for this file name; the name itself if it has no URL or is a whole path."""
+    """Return the URL for this file name. Return the name itself if it has no URL or is a complete path."""
     if os.path.isabs(file):  # noqa: PTH117
         return file
     for path, name in _names.items():

@@ -1,4 +1,4 @@
-"""Follows the symlinks of a described tree as Linux does (path_resolution(7))."""
+"""Follows symbolic links in a described tree in the same way as Linux (path_resolution(7))."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from collections.abc import Callable
 import msgspec
 
 MAX_LINKS = 40
-"""The number of links that Linux follows on one path before it returns ELOOP."""
+"""The maximum number of links in a path on Linux. After more links, it returns ELOOP."""
 
 
 class WalkEnd(enum.Enum):
-    """How a walk along a path ends."""
+    """The possible ends of a walk along a path."""
 
     REACHED = "reached"
-    """At the end of the path. The caller has to check whether anything exists there."""
+    """At the end of the path. The caller must check whether the path exists."""
     MISSING = "missing"
-    """At something that is not a folder, before the end of the path."""
+    """Before the end of the path, at a part that isn't a folder."""
     LOOP = "loop"
     """After too many links."""
     ABOVE = "above"
-    """At a ``..`` that climbs above the root."""
+    """At a ``..`` that leads above the root."""
     OUTSIDE = "outside"
     """At a link that leaves the tree."""
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """How a walk ended, and at which path.
+    """The end of a walk: its kind and its path.
 
-    For `WalkEnd.ABOVE`, the path is that of the last link that was followed, or the whole path if there was no link.
+    For `WalkEnd.ABOVE`, the path belongs to the last link that was followed. If there was no link, it is the complete
+    path.
     """
 
     end: WalkEnd
@@ -38,23 +39,23 @@ class Walk(msgspec.Struct, frozen=True):
 
 
 class Symlinks(msgspec.Struct, frozen=True):
-    """The symlinks of a tree.
+    """The symbolic links in a tree.
 
-    Paths are relative to the root of the tree, which is the empty path. With ``root`` set to ``/``, they are absolute,
-    and ``..`` of the root is the root, as in a whole file system.
+    Paths are relative to the root of the tree, which is the empty path. If ``root`` is ``/``, paths are absolute, and
+    ``..`` in the root is the root, as in a whole file system.
     """
 
     text_at: Callable[[str], str | WalkEnd | None]
-    """Returns the target of the link at a path, `WalkEnd.OUTSIDE` if it leaves the tree, or `None` without a link."""
+    """Returns the target of the link at a path, `WalkEnd.OUTSIDE` for a target outside, or `None` without a link."""
     is_folder: Callable[[str], bool] = lambda _: True
-    """Returns whether a folder is at a path, without following links."""
+    """Returns whether the path is a folder, without following links."""
     root: str = ""
 
     def follow(self, path: str, *, start: str | None = None, follows_last: bool = True) -> Walk:
-        """Walk along ``path`` and follow every symlink; absolute link targets begin at the root.
+        """Walk along ``path`` and follow all symbolic links. Absolute link targets begin at the root.
 
-        A relative path begins at ``start``, or at the root. Without ``follows_last``, the walk doesn't follow a link at
-        the end of the path.
+        A relative path begins at ``start``, or at the root. If ``follows_last`` is false, a link at the end of the path
+        isn't followed.
         """
         here = self.root if start is None or path.startswith("/") else start
         walker = _Walker(self, here, path, follows_last=follows_last)
@@ -66,7 +67,7 @@ class Symlinks(msgspec.Struct, frozen=True):
 
 
 class _Walker:
-    """A position on the way, and the remaining segments in reverse order."""
+    """A position in a walk, and the remaining segments in reverse order."""
 
     def __init__(self, links: Symlinks, here: str, path: str, *, follows_last: bool) -> None:
         self.here = here
@@ -77,7 +78,7 @@ class _Walker:
         self._followed = 0
 
     def step(self, segment: str) -> Walk | None:
-        """Follow one segment of the path; return how the walk ends, or `None` if it continues."""
+        """Follow one segment of the path. Return the end of the walk, or `None` if the walk continues."""
         if segment == "..":
             if not self.here:
                 return Walk(WalkEnd.ABOVE, self._last_link)

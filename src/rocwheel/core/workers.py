@@ -1,4 +1,4 @@
-"""The workers of a job: their number, how they read files, and how their errors are collected."""
+"""Manages a job's workers: their number, how they read files, and how their errors are collected."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ Made = TypeVar("Made")
 Batch = TypeVar("Batch", bound="Sized")
 
 BYTES_IN_WORK = 64 << 20
-"""The approximate number of bytes that workers hold together, including those that wait to be written.
+"""The approximate number of bytes in all workers' memory, including bytes that wait for writing.
 
-A single task may have more. While it compresses, both its input and output are in memory.
+A single task can have more. During compression, both its input and its output are in memory.
 """
 _SMALL = 64 << 10
-"""Items up to this size in bytes are faster to process here than to hand to another thread."""
+"""The maximum size in bytes of items for this thread. Passing such an item to another thread would take longer."""
 _LEAST = 64 << 10
-"""The minimum cost of a task in bytes, because a million small ones also take memory."""
+"""The minimum cost of a task in bytes, because a million small tasks also need memory."""
 
 
 def worker_count(jobs: int) -> int:
-    """Return the requested number of workers: ``jobs``, or one per core of this process if it is 0.
+    """Return the number of workers: ``jobs``, or one for each of this process's cores if ``jobs`` is 0.
 
     Raises `InputError` for a negative number.
     """
     if jobs < 0:
         parameter, found = "jobs", f"is {jobs}"
-        raise InputError(parameter, found, expected="a number of workers, or 0 for one per core")
+        raise InputError(parameter, found, expected="a number of workers, or 0 for one worker per core")
     return jobs or len(os.sched_getaffinity(0))
 
 
@@ -49,7 +49,7 @@ def open_workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
     """Yield ``count`` threads, by default a few per core, and wait for their work at the end of the block.
 
     If the block fails or a signal ends it, work that hasn't started is dropped. Otherwise, a terminated process would
-    first finish thousands of members.
+    first process thousands of members.
     """
     with ThreadPoolExecutor(count, "rocwheel") as executor:
         try:
@@ -60,9 +60,9 @@ def open_workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
 
 
 def iter_batches(items: Iterable[Item], cost: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
-    """Yield lists of items whose total cost is ``limit`` or a little more, then the rest.
+    """Yield lists of items whose total cost is ``limit`` or slightly more. The last list has the remaining items.
 
-    Handing a task with a single small item to a worker would take longer than the task itself.
+    Passing a single small item to a worker would take longer than processing the item.
     """
     batch: list[Item] = []
     total = 0
@@ -77,11 +77,11 @@ def iter_batches(items: Iterable[Item], cost: Callable[[Item], int], limit: int)
 
 
 def map_waiting(executor: Executor, function: Callable[[Batch], Made], batches: Iterable[Batch]) -> Iterator[Made]:
-    """Yield the result of ``function`` for each batch, in this thread while it computes, and in workers once it waits.
+    """Yield the result of ``function`` for each batch, computed in this thread, or in workers if it waits for I/O.
 
-    Python threads take turns, and each system call ends a turn. So two threads take longer than one unless they wait
-    for disk or network. A batch counts as waiting if it takes twice its processor time and yields the processor for
-    every second item.
+    Python threads take turns, and each system call ends a turn. Therefore, two threads take longer than one thread
+    unless they wait for disk or network. A batch counts as waiting if it takes twice its processor time and yields the
+    processor for every second item.
     """
     rest = iter(batches)
     for batch in rest:
@@ -98,12 +98,14 @@ def map_waiting(executor: Executor, function: Callable[[Batch], Made], batches: 
 def map_sized(
     executor: Executor, function: Callable[[Item], Made], items: Sequence[Item], size: Callable[[Item], int]
 ) -> Iterator[Made]:
-    """Yield the result of ``function`` for each item, in order. Workers process large items, this thread the others.
+    """Yield the result of ``function`` for each item, in order.
 
-    ``size`` returns the size of an item in bytes. Codecs and hashes of many bytes let other threads run; everything
-    else takes turns.
+    Workers process large items, and this thread the others.
+
+    ``size`` returns an item's size in bytes. Codecs and hashes of many bytes let other threads run, but everything else
+    takes turns.
     """
-    order = sorted(range(len(items)), key=lambda at: -size(items[at]))  # so that all workers are busy to the end
+    order = sorted(range(len(items)), key=lambda at: -size(items[at]))  # so that all workers stay busy until the end
     large = {at: executor.submit(function, items[at]) for at in order if size(items[at]) > _SMALL}
     for at, item in enumerate(items):
         yield large[at].result() if at in large else function(item)
@@ -117,10 +119,12 @@ def _waits() -> int:
 def work_in_order(
     executor: Executor, work: Iterable[tuple[int, Callable[[], Made]]], limit: int = BYTES_IN_WORK
 ) -> Iterator[Made]:
-    """Yield the results of the tasks in ``work`` in order; each has the number of bytes that it holds in memory.
+    """Yield the results of the tasks in ``work``, in order.
 
-    Starts the next task while all started but not yielded tasks have at most ``limit`` bytes, or if there are none.
-    Raises whatever the tasks raise.
+    Each task comes with the number of bytes that it needs in memory.
+
+    The next task starts if all started tasks whose results weren't yielded yet have at most ``limit`` bytes, or if
+    there are no such tasks. Raises the errors of the tasks.
     """
     waiting: deque[tuple[int, Future[Made]]] = deque()
     held = 0
@@ -137,7 +141,7 @@ def work_in_order(
 
 @contextmanager
 def run_in_background(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
-    """Yield a function that calls ``function`` in a thread, one call behind. The next call raises its exceptions.
+    """Yield a function that calls ``function`` in a thread, one call behind. The next call raises the exceptions.
 
     All calls are finished at the end of the block.
     """
@@ -158,38 +162,38 @@ Result = TypeVar("Result")
 
 
 class ReadContext(NamedTuple):
-    """What readers know about an item before it is read."""
+    """Data about an item that readers know before reading it."""
 
     name: str
     """The name for messages."""
     size: int
-    """The approximate number of bytes that are read."""
+    """The approximate number of bytes to read."""
     path: str
-    """The file that they are read from."""
+    """The path of the file that contains the bytes."""
 
 
 class Readers(Protocol):
-    """Workers that may be on other machines, where the files have the same paths."""
+    """Workers that can be on other machines where the files have the same paths."""
 
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
-        """Yield the result of ``function`` for each item, in order; functions and items must be picklable.
+        """Yield the result of ``function`` for each item, in order. Functions and items must be picklable.
 
-        Items have only stamps that are valid on any machine. Raises whatever ``function`` raises, and `WorkError` if a
+        Items have only stamps that are valid on any machine. Raises the errors of ``function``, and `WorkError` if a
         worker can't read a file.
         """
 
 
 _WORKERS = min(3, os.cpu_count() or 1)
-"""Parallel items: the codecs release the interpreter's lock, and each may use a window of 128 MiB."""
+"""The number of parallel items. Codecs release the interpreter's lock, and each may use a window of 128 MiB."""
 
 
 def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
-    """Raise the only problem, or a `ProblemsError` about ``subject`` with all of them; do nothing if there is none.
+    """Raise the only problem, or a `ProblemsError` about ``subject`` with all of them. Without problems, do nothing.
 
     A single `ProblemsError` is raised unchanged, with its own subject. A `WorkError` that occurs several times with the
-    same text, such as for a missing temporary folder, is raised once.
+    same text, such as for a missing temporary folder, is raised only once.
     """
     work = {str(problem): problem for problem in problems if isinstance(problem, WorkError)}
     different = [problem for problem in problems if work.get(str(problem), problem) is problem]
@@ -200,7 +204,7 @@ def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
 
 
 def map_collecting(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Call ``convert`` with each item and return the results; raise all errors like `raise_all`."""
+    """Call ``convert`` with each item and return the results. Raises all errors in the same way as `raise_all`."""
     problems: list[RocwheelError] = []
     results = attempt_all(convert, items, problems)
     raise_all(subject, problems)
@@ -212,8 +216,8 @@ def map_skipping(
 ) -> list[Result]:
     """Call ``convert`` with each item, return the results, and append the errors to ``problems``.
 
-    The caller continues with the results and raises the problems in the end. They are raised here, like `raise_all`, if
-    there are no results or one of them is a `WorkError`.
+    The caller continues with the results, and finally raises the problems. If there are no results, or if one of the
+    problems is a `WorkError`, this function raises them in the same way as `raise_all`.
     """
     found: list[RocwheelError] = []
     results = attempt_all(convert, items, found)
@@ -247,9 +251,9 @@ def map_in_threads(
 ) -> tuple[Result, ...]:
     """Call ``function`` with each item in a few threads, and return the results in order.
 
-    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those from the calls, even for one problem.
-    Raises a `WorkError` unchanged. With a list ``unread``, the problems are appended to it, and the results of all
-    other items, if any, are returned.
+    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those from the calls, even for a single
+    problem. Raises a `WorkError` unchanged. If ``unread`` is a list, the problems are appended to it, and the results
+    for all other items, if any, are returned.
     """
     with open_workers(_WORKERS) as executor:
         futures = [executor.submit(function, item) for item in items]

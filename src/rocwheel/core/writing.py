@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 PERMISSIONS = 0o7777
-"""All bits that chmod(2) accepts."""
+"""All bits for chmod(2)."""
 UNSAFE = 0o6002
-"""Setuid, setgid, and write permission for everyone: the audit reports them."""
+"""Setuid, setgid, and write permission for everyone. The audit reports these bits."""
 _SAFE = 0o755
 _READABLE = 0o644
 _ANY_EXECUTE = 0o111
 
 
 def safe_mode(mode: int) -> int:
-    """Return the bits that a copy keeps, without those that let it run as another user or let others write to it.
+    """Return a mode without the bits that would let a copy run as another user, or let others write to it.
 
     For mode 0, as in archives without modes, return the mode that installers set.
     """
@@ -36,49 +36,52 @@ def safe_mode(mode: int) -> int:
 
 
 def plain_mode(mode: int) -> int:
-    """Return 0o755 for anything executable, and 0o644 otherwise, so that the creator's umask has no effect."""
+    """Return 0o755 for executable files, and 0o644 otherwise, so that the creator's umask has no effect."""
     return _SAFE if mode & _ANY_EXECUTE else _READABLE
 
 
 def check_destination(dest_dir: Path, *, option: str = "--dest-dir") -> None:
-    """Raise `InputError` if something at or above ``dest_dir``, the value of ``option``, is not a folder."""
+    """Raise `InputError` if ``dest_dir``, the value of ``option``, or a folder above it isn't a folder."""
     try:
         nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
         is_folder = nearest.is_dir()
     except OSError as e:
         raise read_error(dest_dir, e) from e
     if not is_folder:
-        raise InputError(nearest, "is not a folder", expected="a folder to write to", remedy=f"Change {option}.")
+        raise InputError(nearest, "isn't a folder", expected="an output folder", remedy=f"Change {option}.")
 
 
 def check_output(output: Path, *, option: str = "--output") -> None:
-    """Raise `InputError` if the file ``output`` can't be written: it is a folder or device, or a parent is a file.
+    """Raise `InputError` if the file ``output`` is a folder or device, or if its parent is a file.
 
-    A dangling link is fine: the file replaces it.
+    A broken link is valid, because the file replaces it.
     """
     check_place(output, option=option)
     check_destination(output.parent, option=option)
     if output.is_dir():
-        raise InputError(output, "is a folder", expected="a file to write to", remedy=f"Change {option}.")
+        raise InputError(output, "is a folder", expected="an output file", remedy=f"Change {option}.")
 
 
 def check_place(output: Path, *, option: str = "--output") -> None:
-    """Raise `InputError` if ``output`` can't be a file or a folder because a device or pipe is there.
+    """Raise `InputError` if ``output`` can't be a file or a folder because it is a device or pipe.
 
-    Also rejects ``-``, which means standard output elsewhere.
+    Also rejects ``-``, which means standard output in other options.
     """
     if str(output) == "-":
-        raise InputError(option, "is -, but the output can't go to standard output", remedy="Name a file.")
+        raise InputError(option, "is -, but this command can't write to standard output", remedy="Pass a file name.")
     try:
         is_other = output.exists() and not output.is_file() and not output.is_dir()
     except OSError as e:
         raise read_error(output, e) from e
     if is_other:
-        raise InputError(output, "is not a regular file", expected="a file to write to", remedy=f"Change {option}.")
+        raise InputError(output, "isn't a regular file", expected="an output file", remedy=f"Change {option}.")
 
 
 def check_other(output: Path, given: Path | None, what: str) -> None:
-    """Raise `InputError` if the file ``output`` would replace ``given``, an input that messages call ``what``."""
+    """Raise `InputError` if the file ``output`` would replace the input ``given``.
+
+    ``what`` describes the input in messages.
+    """
     try:
         is_given = given is not None and output.resolve() == given.resolve()
     except (OSError, RuntimeError):  # a loop of links, which can't be read
@@ -91,10 +94,10 @@ _WRITEBACK_STEP = 16 << 20
 
 
 class AtomicFile:
-    """A temporary file next to ``path``. `commit` syncs it and gives it that name; otherwise, it is removed.
+    """A temporary file next to ``path``. `commit` syncs it and gives it the final name. Otherwise, it is removed.
 
     Creating, writing, and committing raise `WorkError` if the folder can't be written or the disk is full. Writes are
-    buffered, so a full disk may be detected only at a later step. With ``makes_folder``, missing parent folders are
+    buffered, so a full disk may be detected only in a later step. With ``makes_folder``, missing parent folders are
     created.
     """
 
@@ -110,7 +113,7 @@ class AtomicFile:
         self._temporary, self._is_gone = Path(temporary), False
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self.stamp: FileStamp | None = None
-        """The stamp of the file after it got its name."""
+        """The stamp of the file with its final name."""
         self._writeback_begun = 0
         self._is_synced = False
 
@@ -140,12 +143,15 @@ class AtomicFile:
         return self.file.tell()
 
     def begin_writeback(self) -> None:
-        """Let the kernel start writing the rest to disk while other files are written. Call it after the last write."""
+        """Tell the kernel to start writing the rest to disk while other files are written.
+
+        Call this after the last write.
+        """
         with self._reporting():
             self._begin_writeback()
 
     def _begin_writeback(self) -> None:
-        """Let the kernel start writing the new bytes to disk, so that `commit` has little left to sync.
+        """Tell the kernel to start writing the new bytes to disk, so that `commit` has little left to sync.
 
         Linux starts writeback of a range that the process no longer needs, without waiting for the disk.
         """
@@ -155,20 +161,21 @@ class AtomicFile:
         self._writeback_begun += size
 
     def sync(self) -> None:
-        """Wait until all bytes are on disk, so that `commit` need not wait. No bytes may be written afterwards."""
+        """Wait until all bytes are on disk, so that `commit` doesn't wait. No bytes may be written afterwards."""
         with self._reporting():
             self.file.flush()
             os.fsync(self.file.fileno())
             self._is_synced = True
 
     def commit(self) -> None:
-        """Sync the bytes to disk and give the file its name; discard it if that fails."""
+        """Sync the bytes to disk and give the file its name. If that fails, discard the file."""
         self._finish(self._replace)
 
     def commit_new(self) -> bool:
-        """Like `commit`, but only if the name is free; return whether it was. Otherwise, discard the file.
+        """Commit the file only if the name is free, and return whether it was. Otherwise, discard the file.
 
-        A single file system operation checks and assigns the name. On file systems without links, there are two.
+        A single file system operation checks and assigns the name. On file systems without links, there are two
+        operations.
         """
         return self._finish(self._link)
 
@@ -199,12 +206,12 @@ class AtomicFile:
         return True
 
     def discard(self) -> None:
-        """Remove the temporary file. Has no effect after `commit`."""
+        """Remove the temporary file. This has no effect after `commit`."""
         if self._is_gone:
             return
         with suppress(OSError):
             self.file.close()
-        # A failed removal, as on a file system that became read-only, must not hide why the work failed.
+        # A failed removal, for example, on a file system that became read-only, must not hide why the work failed.
         with suppress(OSError):
             self._temporary.unlink(missing_ok=True)
             self._is_gone = True
@@ -218,18 +225,18 @@ class AtomicFile:
 
 
 def _require_replaceable(path: Path) -> None:
-    """Refuse to replace anything that is neither a file nor a link to something, and any open file."""
+    """Refuse to replace any open file, and anything that is neither a file nor a link."""
     if not (path.is_file() or path.is_dir()) or _leads_to_open_file(path):
-        # Replacing a device or a pipe would destroy it: as root, even /dev/null.
-        raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
+        # Replacing a device or a pipe would destroy it. Root could even destroy /dev/null.
+        raise WorkError(path, "isn't a regular file, so it can't be replaced", remedy="Choose another output.")
     if path.is_dir() and not path.is_symlink():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
 def _leads_to_open_file(path: Path) -> bool:
-    """Return whether a path leads to a file that a process has open, such as ``/dev/stdout``, directly or by links.
+    """Return whether a path leads, directly or through links, to an open file of a process, such as ``/dev/stdout``.
 
-    Its name there is a link of the system, which other programs need.
+    Such a name is a link from the system, which other programs need.
     """
     for _ in range(MAX_LINKS):
         if path.parent.resolve().is_relative_to("/proc"):
@@ -242,7 +249,7 @@ def _leads_to_open_file(path: Path) -> bool:
 
 @contextmanager
 def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
-    """Open an `AtomicFile` that is committed if the block succeeds, and discarded otherwise."""
+    """Open an `AtomicFile` that is committed if the block succeeds, or discarded otherwise."""
     target = AtomicFile(path, mode=mode)
     try:
         yield target
@@ -252,15 +259,17 @@ def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
 
 
 SYNCING = 4
-"""The number of threads that wait for the disk. It combines the writes that several threads request."""
+"""The number of threads that wait for the disk, which combines the writes from several threads."""
 
 
 @contextmanager
 def atomic_files(executor: Executor) -> Iterator[list[AtomicFile]]:
-    """Yield a list for files that are written in the block, then committed if the block succeeds, or else discarded.
+    """Yield a list for files that the block writes.
 
-    Files get their names once all are on disk; `SYNCING` workers of ``executor`` wait for that. If one can't be
-    committed, the earlier ones keep their names. Raises whatever `AtomicFile.commit` raises.
+    They are committed if the block succeeds, or discarded otherwise.
+
+    Files get their names after all of them are on disk. `SYNCING` workers from ``executor`` wait for that. If a file
+    can't be committed, the earlier files keep their names. Raises the errors of `AtomicFile.commit`.
     """
     files: list[AtomicFile] = []
     try:
@@ -282,11 +291,11 @@ def _sync(files: Sequence[AtomicFile]) -> None:
 
 @contextmanager
 def new_folder(dest: Path, *sources: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes ``dest`` if the block succeeds; otherwise, it is removed.
+    """Yield an empty folder that becomes ``dest`` if the block succeeds. Otherwise, the folder is removed.
 
-    ``sources`` are what the block reads. Raises `InputError` if ``dest`` exists and is not an empty folder, or is one
-    of the sources or inside one. Also raises `InputError` for sources that can't be read, and `WorkError` if writing
-    fails.
+    ``sources`` are the block's inputs. Raises `InputError` if ``dest`` exists and isn't an empty folder, or if it is
+    one of the sources or inside one. Also raises `InputError` for sources that can't be read, and `WorkError` if
+    writing fails.
     """
     require_free(dest, *sources)
     place = dest.resolve()
@@ -304,7 +313,7 @@ def new_folder(dest: Path, *sources: Path) -> Iterator[Path]:
 
 @contextmanager
 def no_folder_left(folder: Path) -> Iterator[None]:
-    """Let the block create a folder. If the block fails, remove the folder if it is empty and new."""
+    """Let the block create a folder. If the block fails, remove the folder if it is new and empty."""
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         yield
@@ -316,13 +325,15 @@ def no_folder_left(folder: Path) -> Iterator[None]:
 
 
 def require_free(dest: Path, *sources: Path) -> None:
-    """Raise `InputError` if a new folder can't become ``dest``, before anything is written."""
+    """Raise `InputError` if ``dest`` can't become a new folder, before anything is written."""
     for source in sources:
         if source.is_dir() and dest.resolve().is_relative_to(source.resolve()):
-            raise InputError(dest, f"is a folder in {source}, which is copied", expected="a folder outside it")
+            raise InputError(
+                dest, f"is a folder in {source}, which this command copies", expected="a folder outside of this folder"
+            )
         if source.is_file() and dest.exists() and dest.samefile(source):
-            expected, remedy = "a new or empty folder", "Name another folder."
-            raise InputError(dest, "is a file to read", expected=expected, remedy=remedy)
+            expected, remedy = "a new or empty folder", "Choose another folder."
+            raise InputError(dest, "is an input file", expected=expected, remedy=remedy)
     try:
         if dest.is_dir() and not any(dest.iterdir()):
             _require_replaceable_folder(dest)
@@ -337,8 +348,8 @@ def require_free(dest: Path, *sources: Path) -> None:
 def _require_replaceable_folder(dest: Path) -> None:
     found = "is a mount point" if dest.is_mount() else "is the current folder" if dest.samefile(".") else ""
     if found:
-        remedy = "Name a new folder below it."
-        raise InputError(dest, f"{found}, but the result would replace it", remedy=remedy)
+        remedy = "Pass a new folder inside this folder."
+        raise InputError(dest, f"{found}, which the output would replace", remedy=remedy)
 
 
 def _error(error: OSError, dest: Path, sources: tuple[Path, ...]) -> InputError:

@@ -1,3 +1,3 @@
-"""Finds what differs between two wheels, builds, trees or environments, and which differences break users."""
+"""Finds differences between two wheels, builds, trees, or environments, and identifies those that break users."""
 
 from __future__ import annotations

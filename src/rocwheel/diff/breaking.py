@@ -1,4 +1,4 @@
-"""Determines which changes break the users of a package, with a table of rules that are pure functions."""
+"""Determines which changes break a package's users, with a table of rules. The rules are pure functions."""
 
 from __future__ import annotations
 
@@ -41,11 +41,14 @@ def _lost_extras(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 
 def _lost_pythons(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the Python releases that Requires-Python or the wheel's tags no longer allow."""
+    """Yield the Python releases that neither Requires-Python nor the wheel's tags allow anymore."""
     for change in _changes(package, "Requires-Python"):
         before, after = "".join(change.went), "".join(change.came)
         if lost := [python for python in _PYTHONS if _admits(before, python) and not _admits(after, python)]:
-            yield "", f"requires Python {after}, but required {before or 'no version'}: {lost[0]} is excluded"
+            yield (
+                "",
+                f"requires Python {after}, but previously required {before or 'no version'}: {lost[0]} is excluded",
+            )
     for field, now in (("Python tag", package.new_pythons), ("ABI tag", package.new_abis)):
         for change in _changes(package, field):
             lost = [tag for tag in change.went if not tag.startswith(("py2", "cp2"))]
@@ -54,11 +57,11 @@ def _lost_pythons(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 
 def _raised_glibc(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield the newer glibc that a wheel needs on a machine."""
+    """Yield a wheel's new minimum glibc version for a machine."""
     for machine, before, after in _machines(package):
         if before is not None and after is not None and after > before:
             old, new = (".".join(map(str, glibc)) for glibc in (before, after))
-            yield "", f"needs glibc {new} on {machine}, but needed {old}"
+            yield "", f"needs glibc {new} on {machine}, but previously needed {old}"
 
 
 def _lost_platforms(package: PackageChange) -> Iterator[tuple[str, str]]:
@@ -111,7 +114,7 @@ def _name_and_marker(requirement: str) -> tuple[str, str]:
 
 
 def _machines(package: PackageChange) -> Iterator[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
-    """Yield each machine with the oldest glibc that the wheel needed before, and needs now."""
+    """Yield each machine with the wheel's old and new minimum glibc version."""
     before, after = package.old_platforms, package.new_platforms
     for machine in dict.fromkeys(
         tag.machine for text in before for tag in parse_platforms(text) if tag.system == "glibc"
@@ -130,14 +133,14 @@ def _is_covered(text: str, package: PackageChange) -> bool:
 
 
 class Severity(str, enum.Enum):
-    """The severity of a finding. An error is the loss of something that users rely on."""
+    """The severity of a finding. An error is a loss that affects users."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its stable name, the promise to users, and a function that yields the file and fact of each breach."""
+    """A rule: its stable name, its promise to users, and a function that yields the file and facts of violations."""
 
     name: str
     severity: Severity
@@ -146,7 +149,10 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A breach of a rule. ``found`` completes a sentence that starts with the file, or else with the package."""
+    """A violation of a rule.
+
+    ``found`` completes a sentence that begins with the file, or with the package if there is no file.
+    """
 
     rule: str
     severity: Severity
@@ -165,7 +171,10 @@ _PROGRAM = re.compile(r"(^|/)bin/[^/]+$")
 
 
 def is_private(path: str) -> bool:
-    """Return whether only the package itself uses a library: copies from a repair, and extension modules."""
+    """Return whether only the package itself uses a library.
+
+    Examples are copies from a repair, and extension modules.
+    """
     return _is_copy(path) or _EXTENSION_MODULE.search(path) is not None
 
 
@@ -175,7 +184,7 @@ def _is_copy(path: str) -> bool:
 
 
 def _went(package: PackageChange) -> Iterator[FileChange]:
-    """Yield the files that are gone and not moved. For a removed package, one finding is enough."""
+    """Yield the removed files that weren't moved. For a removed package, one finding is enough."""
     if package.status is not Status.WENT:
         yield from (file for file in package.files if file.status is Status.WENT and not file.moved_to)
 
@@ -204,7 +213,7 @@ def _lost_libraries(package: PackageChange) -> Iterator[tuple[str, str]]:
         soname = file.library.old_soname if file.library else ""
         yield (
             file.old_path,
-            f"was removed, a library with the SONAME {soname}" if soname else "was removed, a name of a library",
+            f"was removed, a library with the SONAME {soname}" if soname else "was removed, another name of a library",
         )
 
 
@@ -246,10 +255,10 @@ def _lost_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 def _generic_code(package: PackageChange) -> Iterator[tuple[str, str]]:
     if package.targets_replaced and package.status is not Status.WENT:
-        yield "", _names("has only code of other targets for", package.targets_replaced)
+        yield "", _names("has only code for other targets for", package.targets_replaced)
     for file in package.files:
         if file.status is Status.CHANGED and file.library and file.library.targets_replaced:
-            yield file.old_path, _names("has only code of other targets for", file.library.targets_replaced)
+            yield file.old_path, _names("has only code for other targets for", file.library.targets_replaced)
 
 
 def _moved_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
@@ -275,7 +284,7 @@ def _lost_data(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 
 def _lost_kernels(package: PackageChange) -> Iterator[tuple[str, str]]:
-    """Yield one finding for all removed kernel files, of which there may be thousands."""
+    """Yield one finding for all removed kernel files, because there may be thousands."""
     known = (_HEADER, _MODULE, _PROGRAM, _METADATA)
     lost = [
         file.old_path
@@ -298,7 +307,7 @@ def _lost_exec_bits(package: PackageChange) -> Iterator[tuple[str, str]]:
             ):
                 yield (
                     file.old_path,
-                    f"is no longer executable: its mode was {file.old_mode:o} and is now {file.new_mode:o}",
+                    f"is no longer executable: its mode changed from {file.old_mode:o} to {file.new_mode:o}",
                 )
 
 
@@ -321,7 +330,7 @@ RULES = (
     Rule(
         "header-gone",
         _ERROR,
-        "Headers, static libraries, CMake files and pkg-config files remain.",
+        "Headers, static libraries, CMake files, and pkg-config files remain.",
         _lost_files(_HEADER),
     ),
     Rule("program-gone", _ERROR, "Programs remain in their bin folders.", _lost_files(_PROGRAM)),
@@ -335,11 +344,11 @@ RULES = (
     Rule("platform-gone", _ERROR, "A wheel installs on the same systems.", _lost_platforms),
     Rule("requirement-added", _WARNING, "A package requires no additional packages.", _new_requirements),
 )
-"""Every rule, in the order of the findings. docs/diff.md has the same table."""
+"""All rules, in the order of the findings."""
 
 
 def find_breaks(comparison: Comparison, ignore: Iterable[str] = ()) -> tuple[Finding, ...]:
-    """Return the breaches of all rules except those that match a pattern in ``ignore``, errors first."""
+    """Return the violations of all rules, except for rules that match a pattern in ``ignore``. Errors come first."""
     patterns = tuple(ignore)
     chosen = [rule for rule in RULES if not any(fnmatchcase(rule.name, pattern) for pattern in patterns)]
     found = [

@@ -1,4 +1,4 @@
-"""The differences between two sides as plain values, as in JSON. Sizes are in bytes, or `None` on an absent side."""
+"""The differences between two sides as plain values, as in JSON. Sizes are in bytes, or `None` for a missing side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Status(str, enum.Enum):
-    """What happened to a file or a package."""
+    """The change of a file or a package."""
 
     WENT = "went"
     CHANGED = "changed"
@@ -32,20 +32,20 @@ class LibraryChange(msgspec.Struct, frozen=True, kw_only=True):
     old_soname: str = ""
     new_soname: str = ""
     fields: tuple[FieldChange, ...] = ()
-    """The fields that differ, out of ``SONAME``, ``NEEDED``, ``RUNPATH`` and ``RPATH``."""
+    """The changed fields: ``SONAME``, ``NEEDED``, ``RUNPATH``, and ``RPATH``."""
     symbols_went: tuple[str, ...] = ()
-    """Symbols that no reference finds any more, as ``name@@version`` if they have a version."""
+    """Symbols that no reference finds anymore, as ``name@@version`` if they have a version."""
     weak_symbols_went: tuple[str, ...] = ()
     symbols_came: int = 0
     targets_went: tuple[str, ...] = ()
-    """GPU targets that no new code serves, neither exact nor generic."""
+    """GPU targets that no new code serves, whether exact or generic."""
     targets_replaced: tuple[str, ...] = ()
-    """GPU targets whose own code is gone but that other code serves."""
+    """GPU targets whose own code was removed, but that other code serves."""
     targets_came: tuple[str, ...] = ()
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A removed, added, or changed file. One of its two paths is empty unless both sides have it."""
+    """A removed, added, or changed file. One of its two paths is empty unless both sides have the file."""
 
     status: Status
     old_path: str = ""
@@ -56,7 +56,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     new_packed: int | None = None
     old_mode: int | None = None
     new_mode: int | None = None
-    """Permission bits, or `None` if unknown."""
+    """The permission bits, or `None` if unknown."""
     old_link: str | None = None
     new_link: str | None = None
     has_other_content: bool = False
@@ -66,22 +66,22 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Its path, or the old path if there are two."""
+        """The file's path, or the old path if there are two."""
         return self.old_path or self.new_path
 
     @property
     def growth(self) -> int:
-        """The increase of its size in bytes."""
+        """The increase in the file's size in bytes."""
         return (self.new_size or 0) - (self.old_size or 0)
 
 
 class KernelLibraryChange(msgspec.Struct, frozen=True):
-    """A library of kernels, with one or more files for each GPU target, that lost all files for some targets."""
+    """A kernel library, with one or more files for each GPU target, that lost all files for some targets."""
 
     library: str
     """The folder, with a star instead of the target in its name."""
     targets_went: tuple[str, ...]
-    """GPU targets that no file of the library serves any more, in any package."""
+    """GPU targets that no file in the library serves anymore, in any package."""
 
 
 class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,19 +89,19 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
 
     status: Status
     name: str
-    """Empty for files without a distribution."""
+    """The package's name. Empty for files without a distribution."""
     new_name: str = ""
-    """The name of the new package, if a single package replaces one with another name."""
+    """The new package's name, if a single package replaces a package with another name."""
     tags: str = ""
-    """The Python, ABI, and platform tags, if several wheels with one name are compared."""
+    """The Python, ABI, and platform tags, if several wheels with the same name are compared."""
     old_platforms: tuple[str, ...] = ()
     new_platforms: tuple[str, ...] = ()
-    """The platform tags of a wheel."""
+    """The platform tags of the new wheel."""
     new_pythons: tuple[str, ...] = ()
     new_abis: tuple[str, ...] = ()
     """All Python and ABI tags of the new wheel."""
     old_requires: tuple[str, ...] = ()
-    """All requirements of the old package, with its own version as ``VERSION``."""
+    """All requirements of the old package. ``VERSION`` replaces its own version."""
     old_version: str = ""
     new_version: str = ""
     old_size: int = 0
@@ -112,13 +112,13 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     """The differences in the metadata."""
     files: tuple[FileChange, ...] = ()
     targets_went: tuple[str, ...] = ()
-    """GPU targets that no file of the package serves any more."""
+    """GPU targets that no file in the package serves anymore."""
     targets_replaced: tuple[str, ...] = ()
     targets_moved: tuple[str, ...] = ()
     """GPU targets whose code is now in another package."""
     targets_came: tuple[str, ...] = ()
     kernel_libraries: tuple[KernelLibraryChange, ...] = ()
-    """The libraries that lost a GPU. If other packages have parts of a library, only losses in all of them count."""
+    """The libraries that lost a GPU. If other packages contain parts of a library, only losses in all of them count."""
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Compares two sides: pairs packages, then their files, and reads only files that differ."""
+"""Compares two sides: pairs packages, then files, and reads only the files that differ."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def have_same_content(old: Item, new: Item) -> bool:
 
 
 def compare_items(old: Item | None, new: Item | None, old_facts: BinaryFacts, new_facts: BinaryFacts) -> FileChange:
-    """Return the differences of a file that has different contents on the two sides, or is absent on one."""
+    """Return the differences of a file that has different contents on the two sides, or that only one side has."""
     status = Status.CHANGED if old and new else Status.WENT if old else Status.CAME
     return FileChange(
         status=status,
@@ -86,7 +86,7 @@ def compare_items(old: Item | None, new: Item | None, old_facts: BinaryFacts, ne
 
 
 def compare_field(field: str, old: Iterable[str], new: Iterable[str]) -> list[FieldChange]:
-    """Return the values that were removed from a field and added to it, or an empty list if nothing changed."""
+    """Return the values that were removed from a field or added to it, or an empty list if nothing changed."""
     before, after = dict.fromkeys(old), dict.fromkeys(new)
     went = tuple(value for value in before if value not in after)
     came = tuple(value for value in after if value not in before)
@@ -94,7 +94,7 @@ def compare_field(field: str, old: Iterable[str], new: Iterable[str]) -> list[Fi
 
 
 def lost_targets(old: Iterable[str], new: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the targets that nothing serves any more, and those that other code serves, such as generic code."""
+    """Return the targets that nothing serves anymore, and those that other code serves, such as generic code."""
     after = frozenset(new)
     lost = sorted(frozenset(old) - after, key=text_sort_key)
     offered = [target for text in sorted(after) if (target := as_target_id(text))]
@@ -161,10 +161,10 @@ _ARCHIVE = ".kpack"
 def find_lost_kernels(
     pairs: Sequence[tuple[Package | None, Package | None]],
 ) -> list[tuple[KernelLibraryChange, ...]]:
-    """Return, for each pair of packages, the libraries of kernels that lost a GPU.
+    """Return the kernel libraries that lost a GPU, for each pair of packages.
 
-    Several packages may share one library, as device packages do. Such a library loses only targets that no package has
-    any more. Targets of a new library count as moved there.
+    Several packages may share a library, for example, device packages. Such a library loses only targets that no
+    package has anymore. Targets of a new library count as moved there.
     """
     before, after = (_merged(package for pair in pairs for package in pair[side : side + 1]) for side in (0, 1))
     fresh = {target for library, targets in after.items() if library not in before for target in targets}
@@ -179,18 +179,18 @@ def _lost(before: Libraries, after: Libraries, fresh: set[str]) -> Iterable[Kern
 
 
 def _merged(packages: Iterable[Package | None]) -> Libraries:
-    """Return the targets that each library has files for, in all packages."""
+    """Return the targets for which each library has files, in all packages."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for package in packages:
         for item in package.items if package else ():
             targets = kernel_targets(item.path)
-            if targets and not item.path.endswith(_ARCHIVE):  # archives are compared by content
+            if targets and not item.path.endswith(_ARCHIVE):  # the contents of archives are compared
                 found[library_of(plain_path(item.path, package) if package else item.path)] |= targets
     return found
 
 
 def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
-    """Return the metadata fields that differ, by name. Tags are listed separately."""
+    """Return the metadata fields that differ, sorted by name. Tags are listed separately."""
     one, other = old.metadata, new.metadata
     return (
         *compare_field("Name", filter(None, [old.name]), filter(None, [new.name])),
@@ -206,7 +206,7 @@ def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
 
 
 def plain_requirements(package: Package) -> tuple[str, ...]:
-    """Return the requirements, without the exact versions by which packages of one build require each other."""
+    """Return the requirements without the exact versions with which packages of a build require each other."""
     pin = f"=={package.version}"
     return tuple(
         f"{text.partition(pin)[0]}==VERSION{text.partition(pin)[2]}" if _ends_pin(text, pin) else text
@@ -303,7 +303,7 @@ def _compare_packages(old: Package | None, new: Package | None, facts: FactsOfIt
 
 
 def _of_one_kind(old: Package, new: Package) -> tuple[Package, Package]:
-    """Return two packages, without their files if only one is an sdist, because a build may put files anywhere."""
+    """Return two packages, without their files if only one is an sdist. A build can put files anywhere."""
     if not (old.name and new.name) or old.is_sdist == new.is_sdist:
         return old, new
     return msgspec.structs.replace(old, items=()), msgspec.structs.replace(new, items=())
@@ -353,7 +353,7 @@ def _changes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]], facts: FactsOfI
 
 
 def _moved_or_other_modes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]]) -> Iterable[FileChange]:
-    """Yield the files with equal contents but another mode or, for libraries, another name."""
+    """Yield the files that have equal contents but another mode, or another name in the case of libraries."""
     seen = {id(old) for old, _ in unequal}
     for old, new in pairs.both:
         change = compare_items(old, new, *FactsOfItems.NONE)
@@ -365,7 +365,7 @@ def _moved_or_other_modes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]]) ->
 def _package_targets(
     pairs: Pairs, unequal: Sequence[tuple[Item, Item]], facts: FactsOfItems
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the targets that lost all code, those that other code now serves, and the new targets of a package.
+    """Return a package's lost targets, its targets that other code now serves, and its new targets.
 
     Files that are equal on both sides are read only if they may have code for one of these targets.
     """

@@ -1,4 +1,4 @@
-"""Reads the facts about files that a comparison needs, once per file and on demand."""
+"""Reads the data that a comparison needs about files, once for each file and on demand."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 class ArchivedCode(msgspec.Struct, frozen=True):
-    """The packages and names of code in archives, by GPU target and by the name that a split library uses there."""
+    """The packages and names of code in archives, keyed by GPU target and by the name that a split library uses."""
 
     holders: Mapping[tuple[str, str], frozenset[str]] = {}
     """The packages on the new side with code for a name and target."""
     archives: Mapping[tuple[str, str], frozenset[tuple[str, str]]] = {}
-    """The names and targets of the code in archives on the old side, by package and path."""
+    """The names and targets of the code in archives on the old side, keyed by package and path."""
     libraries: Mapping[tuple[str, str], frozenset[str]] = {}
-    """The archive names of split libraries on the new side, by package and path."""
+    """The archive names of split libraries on the new side, keyed by package and path."""
 
     def packages_with(self, package: str, file: FileChange, target: str) -> frozenset[str]:
         """Return the packages whose archives have all code for a target that a file lost."""
@@ -74,16 +74,16 @@ def find_archived_code(pairs: Iterable[tuple[Package | None, Package | None]], f
 _OF_ONE_BUILD = re.compile(
     rb"(_init|_fini|_edata|_end|__bss_start(__)?|__hip_(cuid|gpubin_handle|fatbin|fatbin_wrapper)_[0-9a-f]+)(@.*)?"
 )
-"""Symbols that linkers and compilers generate for each build, which nobody binds to by name."""
+"""Symbols that linkers and compilers generate for each build, to which no code binds by name."""
 _PRIVATE_VERSION = re.compile(rb"@.*_PRIVATE(_|$)")
 
 
 class BinaryFacts(msgspec.Struct, frozen=True):
-    """The facts about one file. All are empty for a file that is not a binary."""
+    """The data about a file. All fields are empty for a file that isn't a binary."""
 
     elf: Elf | None = None
     pe: Pe | None = None
-    """The facts about a Windows DLL or program."""
+    """The data about a Windows DLL or program."""
     linkage: Linkage = Linkage()
     weak: frozenset[bytes] = frozenset()
     """The names of the weak or unique symbols."""
@@ -93,11 +93,11 @@ class BinaryFacts(msgspec.Struct, frozen=True):
     archived: frozenset[tuple[str, str]] = frozenset()
     """The names and GPU targets of the code in a kpack archive."""
     problem: str = ""
-    """Why the file could not be read."""
+    """The reason why the file couldn't be read."""
 
     @property
     def soname(self) -> str:
-        """The SONAME of a shared library; empty for other files."""
+        """The SONAME of a shared library. Empty for other files."""
         return (self.elf.soname or "") if self.elf and self.elf.is_shared_library else ""
 
     @property
@@ -116,7 +116,7 @@ NOTHING = BinaryFacts()
 
 
 def read_facts(item: Item) -> BinaryFacts:
-    """Return the facts about a file. Damage becomes its ``problem``. Raises `WorkError` for a system failure."""
+    """Return the data about a file. Damage becomes its ``problem``. Raises `WorkError` for a system failure."""
     if item.link is not None or item.content is None:
         return NOTHING
     try:
@@ -152,10 +152,10 @@ def _read_symbols(data: Data, name: str) -> tuple[Linkage, frozenset[bytes]]:
 
 
 def lost_symbols(old: BinaryFacts, new: BinaryFacts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the strong and weak symbols of ``old`` that no reference finds in ``new`` any more, as glibc binds.
+    """Return the strong and weak symbols in ``old`` that no reference finds in ``new`` anymore, as in glibc.
 
-    For DLLs, these are the functions that are no longer exported. Symbols of private versions, and those generated for
-    each build, are left out.
+    For DLLs, these are the functions that are no longer exported. Symbols with private versions and symbols that are
+    generated for each build are omitted.
     """
     strong = sorted(old.functions - new.functions) if new.pe else []
     weak: list[str] = []
@@ -174,7 +174,7 @@ def _kernel_names(data: Data, name: str) -> frozenset[str]:
         split = read_split_library(data, name=name)
     except WorkError:
         raise
-    except InputError:  # the audit reports it
+    except InputError:  # the audit reports this problem
         return frozenset()
     return frozenset(unit.marker.kernel_name for unit in split.units) if split else frozenset()
 
@@ -194,10 +194,10 @@ def _targets(data: Data, name: str) -> frozenset[str]:
 
 
 class FactsOfItems:
-    """Reads and caches the facts about files. Several threads may use it at once."""
+    """Reads and caches data about files. Several threads may use an instance at once."""
 
     NONE: ClassVar[tuple[BinaryFacts, BinaryFacts]] = (NOTHING, NOTHING)
-    """The facts about a pair of files that are not examined."""
+    """The data about a pair of files that isn't examined."""
 
     def __init__(self, unread: list[RocwheelError]) -> None:
         self._facts: dict[int, BinaryFacts] = {}
@@ -207,21 +207,21 @@ class FactsOfItems:
         self._lock = threading.Lock()
 
     def of(self, item: Item | None) -> BinaryFacts:
-        """Return the facts about a file, or empty facts without a file."""
+        """Return the data about a file, or empty data if there is no file."""
         return NOTHING if item is None else self.read(item)
 
     def known(self, item: Item) -> BinaryFacts:
-        """Return the facts about a file if it was read, or else empty facts."""
+        """Return the data about a file if the file was read, or empty data otherwise."""
         return self._facts.get(id(item), NOTHING)
 
     def read(self, item: Item) -> BinaryFacts:
-        """Return the facts about a file, reading it if necessary. Damage is recorded as a problem."""
+        """Return the data about a file. Read the file if necessary. Damage is recorded as a problem."""
         known = self._facts.get(id(item))
         if known is not None:
             return known
         facts = read_facts(item)
         with self._lock:
-            self._items.append(item)  # keeps the item alive, because its identity could be reused
+            self._items.append(item)  # keeps the item alive, because Python could reuse its identity
             self._facts[id(item)] = facts
         if facts.problem:
             self.add_problem(InputError(item.source, facts.problem, remedy="Build or fetch it again."))
@@ -239,7 +239,7 @@ class FactsOfItems:
         return found
 
     def add_problem(self, problem: RocwheelError) -> None:
-        """Record an error, each once."""
+        """Record an error unless it was already recorded."""
         with self._lock:
             if str(problem) not in self._noted:
                 self._noted.add(str(problem))

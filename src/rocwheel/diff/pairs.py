@@ -32,7 +32,7 @@ _INFO, _DATA = "*.dist-info", "*.data"
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """The files of two packages: those on both sides, the removed, and the added ones."""
+    """The files of two packages: files on both sides, removed files, and added files."""
 
     both: tuple[tuple[Item, Item], ...]
     went: tuple[Item, ...]
@@ -40,16 +40,16 @@ class Pairs(msgspec.Struct, frozen=True):
 
 
 def pair_items(old: Package, new: Package, soname_of: Callable[[Item], str]) -> Pairs:
-    """Pair the files of two states of a package.
+    """Pair the files in two states of a package.
 
-    Files are paired by path, without the version in ``.dist-info``. The others are paired by path without the packages'
-    versions, then libraries by SONAME, which ``soname_of`` reads, and finally by file name without the library's
-    version.
+    Files are paired by path, ignoring the version in ``.dist-info``. Remaining files are paired by path without the
+    packages' versions, then libraries by SONAME, which ``soname_of`` reads, and finally by file name without the
+    library's version.
     """
     if len(old.items) == len(new.items) == 1 and not old.name and not new.name:
         return Pairs(((old.items[0], new.items[0]),), (), ())
     both: list[tuple[Item, Item]] = []
-    # From several members with one path, installers keep the last.
+    # If several members have the same path, installers keep the last one.
     went, came = (list({item.path: item for item in package.items}.values()) for package in (old, new))
     ways: list[tuple[Callable[[Item], str], Callable[[Item], str]]] = [
         (lambda item: plain_path(item.path, old), lambda item: plain_path(item.path, new)),
@@ -69,9 +69,9 @@ def pair_items(old: Package, new: Package, soname_of: Callable[[Item], str]) -> 
 
 
 def pair_packages(old: Iterable[Package], new: Iterable[Package]) -> list[tuple[Package | None, Package | None]]:
-    """Pair packages by name. Several wheels with one name are paired by all tags, then by Python and machine.
+    """Pair packages by name. Several wheels with the same name are paired by all tags, then by Python and machine.
 
-    One package on each side makes a pair, regardless of its name.
+    If each side has one package, they form a pair, regardless of their names.
     """
     olds, news = list(old), list(new)
     if len(olds) == len(news) == 1:
@@ -119,7 +119,7 @@ def _python_and_machine(package: Package) -> str:
 
 
 def _unique(things: Iterable[Thing], key: Callable[[Thing], str]) -> Mapping[str, Thing]:
-    """Return things by key, without those that share their key or have none."""
+    """Return things, keyed by key, except for things without a key and things that share their key."""
     found: dict[str, list[Thing]] = defaultdict(list)
     for thing in things:
         found[key(thing)].append(thing)
@@ -135,7 +135,10 @@ def _unversioned(path: str, package: Package) -> str:
 
 
 def _numbered_stem(item: Item) -> str:
-    """Return the stem, the count of numbers after it, and whether it is a symlink. A library often has several."""
+    """Return the stem, the number of version parts after it, and whether the file is a link.
+
+    A library often has several names.
+    """
     stem = _stem(item)
     return f"{stem} {item.path.count('.') - stem.count('.')} {item.link is not None}" if stem else ""
 
@@ -153,9 +156,9 @@ _VERSION = re.compile(r"\.so(\.\d+)+$")
 
 
 def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedCode()) -> list[PackageChange]:  # noqa: B008 (a frozen value)
-    """Return the changes with moves: files by path or SONAME, and GPU targets.
+    """Return the changes with moves of files, which are matched by path or SONAME, and of GPU targets.
 
-    Code that is now in a kpack archive has moved, whatever the archive's name.
+    Code that is now in a kpack archive has moved, regardless of the archive's name.
     """
     places = _places(packages)
     by_code = _packages_by_code(packages)
@@ -163,7 +166,7 @@ def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedC
 
 
 def _places(packages: Iterable[PackageChange]) -> dict[str, str]:
-    """Map the path and the SONAME of each added file to the name of its package."""
+    """Return the name of each added file's package, keyed by the file's path and by its SONAME."""
     places: dict[str, str] = {}
     for package in packages:
         for file in package.files:
@@ -188,7 +191,7 @@ def _with_place(file: FileChange, package: str, places: Mapping[str, str]) -> Fi
 
 
 def _with_moved_targets(package: PackageChange, by_code: PackagesByCode, code: ArchivedCode) -> PackageChange:
-    """Return the change with moved targets marked: those that a file lost and other packages now have code for."""
+    """Return the change with moved targets: targets that a file lost and for which other packages now have code."""
     carried = [_carried(file, package.name, by_code) | _archived(file, package.name, code) for file in package.files]
     lost = {
         target for file, moved in zip(package.files, carried, strict=True) for target in _targets_went(file) - moved
@@ -210,7 +213,7 @@ def _without_targets(file: FileChange, moved: frozenset[str]) -> FileChange:
 
 
 def _packages_by_code(packages: Iterable[PackageChange]) -> PackagesByCode:
-    """Return the packages in which a file gained code for a target, by the names of the file."""
+    """Return the packages in which a file gained code for a target, keyed by the names of the file."""
     by_code: PackagesByCode = defaultdict(set)
     for package in packages:
         for file in package.files:
@@ -237,7 +240,7 @@ def _archived(file: FileChange, package: str, code: ArchivedCode) -> frozenset[s
 
 
 def _names(path: str, soname: str) -> set[str]:
-    """Return the names that moved code keeps: path, file name without version, SONAME, or library of kernels."""
+    """Return the names that moved code keeps: path, file name without version, SONAME, or kernel library."""
     return {path, _VERSION.sub(".so", posixpath.basename(path)), library_of(path), soname} - {"", "/"}
 
 
@@ -251,13 +254,13 @@ def _targets_came(file: FileChange) -> frozenset[str]:
     return of_path.union(file.library.targets_came if file.library else ())
 
 
-_UNUSABLE = "Inputs that can't be compared"
+_UNUSABLE = "inputs that can't be compared"
 
 
 def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> list[Side]:
-    """Return the sides without the packages whose name an unreadable wheel or sdist has.
+    """Return the sides without packages that have the name of an unreadable wheel or sdist.
 
-    Raises the problems at once if they name no such file, or if one side would be empty.
+    Raises the problems immediately if they name no such file, or if a side would be empty.
     """
     names = {_distribution_of(problem) for problem in each_problem(unread)}
     left = [
@@ -270,7 +273,7 @@ def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> li
 
 
 def _distribution_of(problem: RocwheelError) -> str:
-    """Return the normalized name of the distribution that a problem is about, or an empty string."""
+    """Return the normalized name of a problem's distribution, or an empty string."""
     file_name = PurePath(str(problem.source).partition("!")[0]).name if isinstance(problem, InputError) else ""
     if file_name.endswith(".whl"):
         return canonicalize_name(file_name.partition("-")[0])

@@ -46,34 +46,34 @@ if TYPE_CHECKING:
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a package. Sizes are in bytes. ``mode`` is the 16-bit Unix mode, or 0 if unknown."""
+    """A file of a package. Sizes are in bytes. ``mode`` is the 16-bit Unix mode, or 0 if unknown."""
 
     path: str
     """The installed path, relative to site-packages or to the tree."""
     source: str
-    """Its name in messages."""
+    """The file's name in messages."""
     size: int
     packed: int | None = None
-    """The size in the wheel, or `None` if it is not packed."""
+    """The size in the wheel, or `None` if the file isn't packed."""
     mode: int = 0
     link: str | None = None
     """The target of a symlink."""
     hash: str = ""
-    """The hash in RECORD for a member of a wheel; empty if there is no RECORD."""
+    """The hash in RECORD for a member of a wheel. Empty if there is no RECORD."""
     content: ZipMember | FileRange | bytes | None = None
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """The last part of the file's path."""
         return self.path.rpartition("/")[2]
 
     @property
     def is_executable(self) -> bool:
-        """Whether its owner may execute it."""
+        """Whether the file's owner may execute it."""
         return bool(self.mode & 0o100)
 
     def head(self) -> bytes:
-        """Return its first bytes, which identify binaries."""
+        """Return the file's first bytes, which identify binaries."""
         if isinstance(self.content, ZipMember):
             return member_head(self.content)
         with self.view() as data:
@@ -81,7 +81,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def view(self, unpack: Unpack = open_content) -> Iterator[Data]:
-        """Yield its bytes. Raise `InputError` if it is unreadable or damaged.
+        """Yield the file's bytes. Raises `InputError` if the file is unreadable or damaged.
 
         ``unpack`` yields the bytes of a wheel member.
         """
@@ -96,26 +96,26 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts that a package declares to installers, in the spelling of its metadata."""
+    """The metadata that a package declares to installers, with the spelling in its files."""
 
     requires: tuple[str, ...] = ()
     requires_python: str = ""
     extras: tuple[str, ...] = ()
     entry_points: tuple[str, ...] = ()
-    """Each as ``group: name``."""
+    """Each entry point as ``group: name``."""
     targets: tuple[str, ...] = ()
     """The declared GPU targets."""
     license: str = ""
     summary: str = ""
     tags: tuple[str, str, str] = ("", "", "")
-    """The Python, ABI, and platform tags of a wheel. Each may be a set of tags with dots between."""
+    """The Python, ABI, and platform tags of a wheel. Each may be a set of tags, separated by dots."""
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
-    """One distribution, or files without a distribution."""
+    """A distribution, or files without a distribution."""
 
     name: str
-    """The normalized name; empty for files without a distribution."""
+    """The normalized name. Empty for files without a distribution."""
     version: str = ""
     source: str
     dist_info: str = ""
@@ -124,12 +124,12 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Its name in messages."""
+        """The package's name in messages."""
         return self.name or "files"
 
     @property
     def is_sdist(self) -> bool:
-        """Whether it is an sdist, whose files are not at their installed paths."""
+        """Whether the package is an sdist, whose files aren't at their installed paths."""
         return bool(self.name) and not self.dist_info
 
     @property
@@ -139,13 +139,13 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def packed(self) -> int | None:
-        """The total size of its files in the wheel, or `None` if they are not packed."""
+        """The total size of its files in the wheel, or `None` if they aren't packed."""
         sizes = [item.packed for item in self.items if item.packed is not None]
         return sum(sizes) if sizes else None
 
 
 class Side(msgspec.Struct, frozen=True):
-    """The contents of one path."""
+    """The contents at a path."""
 
     path: str
     packages: tuple[Package, ...]
@@ -168,7 +168,7 @@ _AGAIN = "Build or fetch it again."
 
 
 def read_wheel_package(path: Path) -> Package:
-    """Return the package in a wheel. Raise `InputError` for an invalid wheel or unreadable metadata."""
+    """Return the package in a wheel. Raises `InputError` for an invalid wheel or unreadable metadata."""
     if not is_wheel_file_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
         raise InputError(
@@ -187,7 +187,7 @@ def read_wheel_package(path: Path) -> Package:
 
 
 def read_sdist_package(path: Path) -> Package:
-    """Return the package in an sdist. Raise `InputError` for an unreadable sdist."""
+    """Return the package in an sdist. Raises `InputError` for an unreadable sdist."""
     try:
         files = read_sdist(path)
     except OSError as e:
@@ -203,9 +203,9 @@ def read_sdist_package(path: Path) -> Package:
 def with_metadata(
     package: Package, texts: Mapping[str, bytes], *, tags: tuple[str, str, str] = ("", "", "")
 ) -> Package:
-    """Return a package with the metadata from its ``.dist-info``, given as file contents by name.
+    """Return a package with the metadata from its ``.dist-info``. ``texts`` contains the files, keyed by name.
 
-    Raises `InputError` for unreadable metadata or metadata without a name.
+    Raises `InputError` for unreadable metadata and for metadata without a name.
     """
     source = package.source
     fields = _read_fields(source, texts.get("METADATA", b""))
@@ -277,27 +277,29 @@ _EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an enviro
 
 
 class _SideReader(NamedTuple):
-    """How to read a side: the context for open artifacts, the list for problems, and whether to include all files."""
+    """Options for reading a side: a context for open artifacts, a list for problems, and whether to read all files."""
 
     stack: ExitStack
     unread: list[RocwheelError] | None = None
     every: bool = False
 
     def convert(self, paths: list[Path], read: Callable[[Path], Package]) -> list[Package]:
-        """Return the packages at some paths. Raise or record their problems."""
+        """Return the packages at several paths. Raise or record their problems."""
         if self.unread is None:
-            return map_collecting("Packages that can't be read", read, paths)
+            return map_collecting("packages that can't be read", read, paths)
         return attempt_all(read, paths, self.unread)
 
 
 @contextmanager
 def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: bool = False) -> Iterator[Side]:
-    """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder. Their files are readable in the block.
+    """Yield the packages at ``path``: a wheel, an sdist, a binary, or a folder.
 
-    A folder is an environment, a build, a set of distributions, an index, artifacts, or any files; the first that fits
-    counts. Only the metadata is read. Compiled Python files in folders count only with ``every``. Raises `InputError`
-    for other or empty paths, and `ProblemsError` for several unreadable packages. If ``unread`` is a list, the problems
-    of packages in a folder are appended to it instead, and the side contains the other packages.
+    Their files are readable in the block.
+
+    A folder is an environment, a build, a set of distributions, an index, artifacts, or any other files. The first kind
+    that matches counts. Only the metadata is read. Compiled Python files in folders count only with ``every``. Raises
+    `InputError` for other paths and empty paths, and `ProblemsError` for several unreadable packages. If ``unread`` is
+    a list, the problems of packages in a folder are appended to it instead, and the side contains the other packages.
     """
     with ExitStack() as stack:
         try:
@@ -341,20 +343,20 @@ def _read_folder(folder: Path, reader: _SideReader) -> list[Package]:
 
 
 def _of_index(folder: Path, reader: _SideReader) -> list[Path]:
-    """Return only the local distributions that the pages of an index list."""
+    """Return the local distributions that the pages of an index list."""
     problems: list[RocwheelError] = []
     listed = sorted(files_of_local_index(folder, problems))
     if listed and reader.unread is None:
-        raise_all("Pages of an index that can't be read", problems)
+        raise_all("index pages that can't be read", problems)
     elif listed and reader.unread is not None:
         reader.unread.extend(problems)
     return listed
 
 
 def _read_environment(site: Path, reader: _SideReader) -> list[Package]:
-    """Return the packages of an environment. Files that no RECORD lists are in a package without a name.
+    """Return the packages in an environment. Files that no RECORD lists are in a package without a name.
 
-    Files next to site-packages, such as programs, count if a RECORD lists them and they are in the environment.
+    Files outside of site-packages, such as programs, count if a RECORD lists them and they are in the environment.
     """
     infos = sorted(site.glob("*.dist-info"))
     packages = reader.convert(infos, _installed)
@@ -387,7 +389,7 @@ def _installed(info: Path) -> Package:
 
 
 def _tags(info: Path) -> tuple[str, str, str]:
-    """Return the tags from the name of the wheel that was installed."""
+    """Return the tags in the name of the installed wheel."""
     parts = [tag.split("-") for tag in _describe(info, ("WHEEL",)).tags if tag.count("-") == _DASHES]
     python, abi, platform = (".".join(dict.fromkeys(part[place] for part in parts)) for place in range(_DASHES + 1))
     return python, abi, platform
@@ -429,7 +431,10 @@ def _disk_item(path: Path, folder: Path) -> Item:
 
 
 def _artifact_items(folder: Path, stack: ExitStack) -> tuple[Item, ...]:
-    """Return the files of the prefix that artifacts merge into. Of several files with one path, the first counts."""
+    """Return the files in the prefix into which artifacts merge.
+
+    If several files have the same path, the first counts.
+    """
     entries = stack.enter_context(open_catalog(folder)).entries
     held = [entry for entry in entries if entry.source or entry.link is not None]
     return tuple(_entry_item(entry) for entry in {entry.path: entry for entry in reversed(held)}.values())

@@ -1,1 +1,1 @@
-"""Repairs finished wheels: run paths, requirements, platform tags, metadata."""
+"""Repairs finished wheels: run paths, requirements, platform tags, and metadata."""

@@ -1,4 +1,4 @@
-"""Lists the changes of a repair to a wheel: run paths, requirements and their pins, modes."""
+"""Lists a repair's changes to a wheel: run paths, requirements and their pins, and modes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from rocwheel.repair.options import Pin
 
 
-_VOID = "removed, because the signature is for another RECORD: sign the repaired wheel"
+_VOID = "removed, because the signature is for the old RECORD: sign the repaired wheel"
 _AGAIN = "rewritten"
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change: the file, the changed part, and its values before and after."""
+    """A change: the file, the changed part, and the values before and after."""
 
     file: str
     what: str
@@ -36,7 +36,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def run_path_changes(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath]) -> list[Change]:
-    """Return the changes to the run paths and segments of a wheel's files; ``edits`` are by member name."""
+    """Return the changes to the run paths and segments of a wheel's files. ``edits`` is keyed by member name."""
     by_member = {file.member: file for file in files}
     return [change for name, edit in edits.items() for change in _changes_of(by_member[name], edit)]
 
@@ -53,7 +53,7 @@ def _changes_of(file: InstalledFile, edit: SetRunpath) -> Iterator[Change]:
 
 
 def _run_path_change(file: InstalledFile, edit: SetRunpath) -> Change:
-    """Return the change of a run path. A file with a run path under each tag is shown with both."""
+    """Return the change to a run path. If a file has a run path under each tag, the change shows both."""
     assert file.elf is not None
     values = {"RPATH": file.elf.rpath, "RUNPATH": file.elf.runpath}
     found = {tag: value for tag, value in values.items() if value is not None}
@@ -87,20 +87,20 @@ def record_changes(owner: Distribution, files: Sequence[InstalledFile]) -> list[
 
 
 def header_changes(owner: Distribution) -> list[Change]:
-    """Return the header fields of the wheel's archive that installers refuse. A repair rewrites all headers."""
+    """Return the header fields in the wheel's archive that installers reject. A repair rewrites all headers."""
     return [Change(owner.label, _AGAIN, problem.found, "") for problem in owner.refused]
 
 
 def signature_changes(dropped: Sequence[str]) -> list[Change]:
-    """Return the changes for members that are removed because they sign another RECORD."""
+    """Return the changes for removed members, which are signatures of the old RECORD."""
     return [Change(name, _VOID, "a signature of RECORD", "") for name in dropped]
 
 
 def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
-    """Return the changes to unsafe modes of files.
+    """Return the changes to files' unsafe modes.
 
-    A file that its group can write to is no reason to repair a wheel. When the wheel is rewritten, the file loses that
-    permission, too.
+    A group-writable file isn't a reason for a repair. When the wheel is rewritten, the file also loses that
+    permission.
     """
     return [
         Change(file.member, "mode", f"{file.mode & PERMISSIONS:04o}", f"{safe_mode(file.mode):04o}")
@@ -111,15 +111,15 @@ def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
 
 _MINOR = 2
 _SDK = ("rocm-sdk-core", "rocm-sdk-libraries")
-"""The packages whose version ``_rocm_init.py`` can check. It uses the first one that is given."""
+"""The packages whose version ``_rocm_init.py`` can check. It uses the first given package."""
 
 
 def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> str:
-    """Return the requirement of a distribution that ``owner`` uses, with the version that ``pin`` selects.
+    """Return the requirement for a distribution that ``owner`` uses, with the version that ``pin`` selects.
 
-    With ``release``, an SDK package that is not given gets the release of the assumed layout. A given pre-release is
-    named as the oldest version, because installers skip pre-releases that no requirement names. Raises `InputError` if
-    ``pin`` needs the version of a package that is not given or has no valid version.
+    With ``release``, an SDK package that isn't given gets the release of the assumed layout. A given pre-release is the
+    minimum version, because installers skip pre-releases that no requirement mentions. Raises `InputError` if ``pin``
+    needs the version of a package that isn't given or has no valid version.
     """
     is_given = any(other.name == name for other in tree.distributions)
     if pin == "release":
@@ -137,16 +137,16 @@ def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> 
 
 
 def _assumed_release(tree: Tree, owner: Distribution) -> str:
-    """Return the specifier of the ROCm releases whose known layout has the libraries that a wheel needs."""
+    """Return the specifier for the ROCm releases whose known layout contains the libraries that a wheel needs."""
     needed = {name for file in tree.files_of[owner.source] if file.elf for name in file.elf.wanted}
     releases = layout_releases(needed) or layout_releases()
     return f"=={releases[0]}.*" if len(releases) == 1 else f">={releases[0]},<{releases[-1] + 1}"
 
 
 def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed: bool) -> str:
-    """Return the version that the SDK must match; empty if ``pin`` selects no version, or only a release.
+    """Return the version that the SDK must match, or an empty string if ``pin`` selects none or only a release.
 
-    Raises `InputError` for a given SDK with an invalid version, and for a missing SDK if one ``is_needed``.
+    Raises `InputError` for a given SDK with an invalid version, and for a missing SDK if ``is_needed`` is true.
     """
     if pin == "release":
         return ""
@@ -158,7 +158,7 @@ def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed
 
 def _absent_error(owner: Distribution, name: str, pin: Pin) -> InputError:
     found = f"uses {name}, but --pin {pin} needs the version of that package, which isn't given"
-    return InputError(owner.source, found, expected=f"{name} among the packages given with --with")
+    return InputError(owner.source, found, expected=f"{name} among the packages in --with")
 
 
 def _version_to_match(tree: Tree, name: str, pin: Pin) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAME = "_rocm_init.py"
 _NO_INIT = "Repair without --init."
 
-_TEMPLATE = '''"""Loads the ROCm libraries that this package's extensions need; written by rocwheel."""
+_TEMPLATE = '''"""Loads the ROCm libraries that this package's extension modules need. Written by rocwheel."""
 
 
 def initialize():
@@ -40,9 +40,9 @@ class VersionCheck(msgspec.Struct, frozen=True):
     """The required version of the installed SDK."""
 
     text: str
-    """The version for people and for ``rocm_sdk``, which accepts ``*`` as any version."""
+    """The version for users and for ``rocm_sdk``, which accepts ``*`` for any version."""
     pattern: str = ""
-    """A regular expression that replaces ``text`` in the check. ``rocm_sdk`` itself may not support such a check."""
+    """A regular expression that replaces ``text`` in the check, if ``rocm_sdk`` itself doesn't support such a check."""
     fails: bool = True
     """Whether another version causes an error instead of a warning."""
 
@@ -50,7 +50,8 @@ class VersionCheck(msgspec.Struct, frozen=True):
 def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the short names of the needed SDK libraries in load order, and the SONAMEs without short names.
 
-    The order is that of the files' NEEDED entries. Each library finds its own dependencies through its own run path.
+    The order is the order of the files' NEEDED entries. Each library finds its own dependencies through its own run
+    path.
     """
     needed = dict.fromkeys(name for file in loadable if file.elf for name in file.elf.needed)
     named = {soname: short_name(soname) for soname in needed}
@@ -61,10 +62,12 @@ def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], t
 def initializer_member(
     owner: Distribution, files: Sequence[InstalledFile], check: VersionCheck | None = None
 ) -> dict[str, str]:
-    """Return the text of the module by its member name; empty if the wheel already has the module.
+    """Return the module's text, keyed by its member name.
 
-    Raises `InputError` for a wheel without a Python package to put the module in, and for a wheel with another module
-    of that name.
+    Return an empty dictionary if the wheel already has the module.
+
+    Raises `InputError` for a wheel without a Python package for the module, and for a wheel with another module of that
+    name.
     """
     loadable = [file for file in files if file.is_loadable]
     folder = _package_folder(loadable)
@@ -86,19 +89,23 @@ def initializer_member(
 
 
 def _package_folder(loadable: Iterable[InstalledFile]) -> str:
-    """Return the folder of the first package with a library, which gets the module; empty if no package has one."""
+    """Return the folder of the first package with a library, which gets the module, or an empty string."""
     folders = (posixpath.dirname(file.path) for file in loadable)
     packages = (folder for folder in folders if all(part.isidentifier() for part in folder.split("/")))
     return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
 
 
 def render_initializer(names: Sequence[str], check: VersionCheck | None = None, others: Sequence[str] = ()) -> str:
-    """Return the text of the module.
+    """Return the module's text.
 
     ``others`` are libraries without a name in ``rocm_sdk``. A comment in the module lists them.
     """
     lines = "".join(f'        "{name}",\n' for name in names)
-    left = f"    # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""
+    left = (
+        f"    # Run paths lead to these libraries, because rocm_sdk has no names for them: {', '.join(others)}\n"
+        if others
+        else ""
+    )
     imports = "    import re\n\n" if check and check.pattern else ""
     return _TEMPLATE.format(names=lines, others=left, version=_check_arguments(check), imports=imports)
 

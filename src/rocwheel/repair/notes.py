@@ -1,6 +1,7 @@
-"""Finds problems that a repair refuses, and notes for users to read before they publish a repaired wheel.
+"""Finds problems that prevent a repair, and notes that users should read before they publish a repaired wheel.
 
-A repair refuses wheels that it can't make installable, with damaged binaries or metadata or bad members.
+A repair rejects wheels that it can't make installable, such as wheels with damaged binaries, damaged metadata, or
+invalid members.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
 
 
 _AGAIN = "Build the wheel again."
-# Metadata that a repair rewrites and installers don't need.
+# Problems in metadata that a repair rewrites and that installers don't need.
 _REPAIRABLE = ("RECORD", "WHEEL has no Tag", "WHEEL has no Root-Is-Purelib")
 
 
 def check_repairable(owner: Distribution, files: Sequence[InstalledFile]) -> None:
     """Raise `InputError` for a wheel that no repair makes installable, or `ProblemsError` for several problems.
 
-    The problems are metadata that installers refuse, symlinks, unreadable binaries, members that are installed outside
-    the environment, and several files at one path.
+    The problems are metadata that installers reject, symbolic links, unreadable binaries, members that are installed
+    outside of the environment, and several files with the same path.
     """
     problems = [*_metadata_problems(owner), *_problems(files)]
     raise_all("wheels that can't be repaired", problems)
@@ -56,21 +57,26 @@ def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
 def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
     for file in files:
         if file.link is not None:
-            yield InputError(file.source, "is a symlink", expected="only files", remedy="Build the wheel without it.")
+            yield InputError(
+                file.source, "is a symlink", expected="only files", remedy="Build the wheel without the symlink."
+            )
         elif file.problem:
             yield InputError(file.source, file.problem, remedy=_AGAIN)
         elif reason := outside_reason(file.member):
             yield InputError(file.source, reason, expected="a path inside the environment", remedy=_AGAIN)
     for conflict in find_conflicts(files):
-        expected = "one file at each path"
+        expected = "only one file at each path"
         yield InputError(conflict.files[0].source, conflict.found, expected=expected, remedy=_AGAIN)
 
 
-_OPEN = "Requires-Dist: {0} allows any version, but the repair assumes the libraries of {1}: give {0} with --with"
+_OPEN = "Requires-Dist: {0} allows any version, but the repair assumes the libraries in {1}: add {0} with --with"
 _OPEN_PACKAGE = (
-    "Requires-Dist: {0} allows any version, but extensions work only with the {0} of their build: give {0} with --with"
+    "Requires-Dist: {0} allows any version, but extension modules work only with the {0} of their build: add {0} "
+    "with --with"
 )
-_ASSUMED = "Requires-Dist: {} is based on the known layout of the package: give it with --with to pin its minor version"
+_ASSUMED = (
+    "Requires-Dist: {} is based on the package's known layout: to pin its minor version, add the package with --with"
+)
 _MUSL = "is for musl, whose loader has different rules: the run paths of {} and the requirements don't change"
 _WINDOWS = "{} {} for Windows, which has no run paths, and {}: 'rocwheel audit' finds missing DLLs"
 _UNKNOWN = (
@@ -88,7 +94,7 @@ _INSTEAD = "is for {}: {}. To use the SDK's packages for every library that they
 
 
 def assumed_version_note(requirement: str, *, is_open: bool) -> str:
-    """Return a note about a requirement of a package that is not given. With ``is_open``, it has no version."""
+    """Return a note about the requirement for a package that isn't given. With ``is_open``, it has no version."""
     if any(requirement == folder.distribution for folder in known_package_folders()):
         return _OPEN_PACKAGE.format(requirement)
     releases = f"ROCm {' and '.join(map(str, layout_releases()))}"
@@ -96,12 +102,18 @@ def assumed_version_note(requirement: str, *, is_open: bool) -> str:
 
 
 def musl_note(files: Sequence[InstalledFile]) -> str:
-    """Return a note about the files of a wheel for musl; empty if no file has a run path or needs other libraries."""
+    """Return a note about the files in a wheel for musl.
+
+    Return an empty string if no file has a run path or needs other libraries.
+    """
     return _MUSL.format(count(len(files), "file")) if files else ""
 
 
 def windows_note(owner: Distribution, files: Iterable[InstalledFile]) -> str:
-    """Return a note about Windows DLLs and programs; empty if a wheel for another system only has programs as data."""
+    """Return a note about Windows DLLs and programs.
+
+    Return an empty string if a wheel for another system contains programs only as data.
+    """
     found = [file for file in files if file.windows is not None]
     if not found or not (owner.layout.is_windows or any(file.is_windows_code for file in found)):
         return ""
@@ -110,14 +122,14 @@ def windows_note(owner: Distribution, files: Iterable[InstalledFile]) -> str:
 
 
 def unknown_names_note(paths: Sequence[str]) -> str:
-    """Return a note about files that keep folders because the libraries that they open are unknown; otherwise empty."""
+    """Return a note about files that keep folders because the libraries that they open are unknown, or empty."""
     opens, whose = ("opens", "its") if len(paths) == 1 else ("open", "their")
     found = f"{count(len(paths), 'file')} {opens}"
     return _UNKNOWN.format(found, whose, first_of(paths)) if paths else ""
 
 
 def build_folders_note(run_paths: Iterable[str]) -> str:
-    """Return a note about build-machine folders that repaired run paths keep; empty if there are no such folders."""
+    """Return a note about folders on the build machine that repaired run paths keep, or an empty string."""
     found = [[entry for entry in split_run_path(value) if _is_of_build(entry)] for value in run_paths]
     folders = dict.fromkeys(entry for entries in found for entry in entries)
     files = sum(map(bool, found))
@@ -125,12 +137,12 @@ def build_folders_note(run_paths: Iterable[str]) -> str:
 
 
 def _is_of_build(entry: str) -> bool:
-    """Return whether an entry leads to a folder of the build machine. ``$ORIGIN`` entries lead to packages."""
+    """Return whether an entry leads to a folder on the build machine. ``$ORIGIN`` entries lead to packages."""
     return is_build_folder(entry) and not is_origin_relative(entry)
 
 
 def toolkit_note(repaired: RepairedTree, owner: Distribution) -> str:
-    """Return a note about libraries that a wheel takes from the machine's toolkits; empty if it takes nothing."""
+    """Return a note about libraries that a wheel uses from the machine's toolkits, or an empty string."""
     toolkit, found = repaired.toolkits[owner.source], repaired.kept_for_system(owner)
     reason = toolkit.reason
     if toolkit.is_newer:

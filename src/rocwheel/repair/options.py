@@ -11,19 +11,19 @@ from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 
 Mismatch = Literal["fail", "warn"]
-"""The action of ``_rocm_init.py`` if the SDK has another version."""
+"""The reaction of ``_rocm_init.py`` to another version of the SDK."""
 
 Pin = Literal["release", "none", "minor", "exact"]
 """How added requirements specify a version.
 
-``minor``: for example ``==1.2.*``. ``exact``: for example ``==1.2.3``. ``release``: like ``minor`` for a given package;
-otherwise the ROCm release of the assumed layout (``==7.*``). ``none``: no version, unless run paths drop folders
-because the package has their libraries.
+``minor``: for example, ``==1.2.*``. ``exact``: for example, ``==1.2.3``. ``release``: the same as ``minor`` for a given
+package, and otherwise the ROCm release of the assumed layout (``==7.*``). ``none``: no version, unless run paths drop
+folders because the package contains their libraries.
 """
 
 
 class RepairOptions(msgspec.Struct, frozen=True):
-    """The options of a repair; ``dlopen`` are libraries that every file of the wheel may open by name."""
+    """The options of a repair. ``dlopen`` are libraries that every file in the wheel may open by name."""
 
     tag: RunpathTag | None = None
     """The tag of all run paths, or `None` to keep their tags (see `rocwheel.repair.repair_plan.RepairPlanner`)."""
@@ -32,13 +32,13 @@ class RepairOptions(msgspec.Struct, frozen=True):
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
     mismatch: Mismatch = "fail"
-    """The action of that module if the SDK has another version."""
+    """The reaction of that module to another version of the SDK."""
     toolkit: ToolkitOption = "auto"
     """The toolkit that provides the wheels' ROCm libraries (`rocwheel.audit.wheel_toolkits`)."""
     keep: bool = False
     """Whether run paths keep every folder that may have libraries (`Toolkit.keeps`)."""
     settings: AuditSettings = AuditSettings()
-    """The audit's settings: more system libraries, and what files open by name."""
+    """The audit's settings: additional system libraries, and libraries that files open by name."""
 
     @property
     def audit_settings(self) -> AuditSettings:

@@ -1,15 +1,15 @@
-"""Compares what files find before and after a repair, and finds libraries that a repair would take away.
+"""Compares the libraries that files find before and after a repair, and detects lost libraries.
 
-Packages share some folders, such as ``nvidia/cu13/lib``. On a user's machine, these folders may have more files.
+Packages share some folders, such as ``nvidia/cu13/lib``. On a user's machine, these folders can contain more files.
 
-A file is sure to find a library in the wheel itself, in a given package that the wheel requires, and among the
-libraries that every system has. Any other folder of a run path may have the library: a host folder such as
-``/opt/rocm/lib``, and the folder of a package that is not given, not required, or shares its folder.
+A file certainly finds a library in the wheel itself, in a given package that the wheel requires, and among the
+libraries that every system has. Any other folder in a run path may have the library: a host folder such as
+``/opt/rocm/lib``, and the folder of a package that isn't given, isn't required, or shares its folder.
 
-Two kinds of folders have no further libraries: those of entries that provably lead nowhere
-(`rocwheel.environment.run_path_entries.leads_nowhere`), and those that one given package owns.
+Two kinds of folders have no further libraries: folders of entries that provably lead nowhere
+(`rocwheel.environment.run_path_entries.leads_nowhere`), and folders that belong to only one given package.
 
-A process that loads a library from another place than before may lose two things. The new copy may not find its
+If a process loads a library from another place than before, two things can be lost. The new copy may not find its
 dependencies. Other files may have found libraries only because the old copy had loaded them.
 """
 
@@ -50,8 +50,8 @@ _LIBS = ".libs"
 def is_own_folder(subject: Subject, folder: str) -> bool:
     """Return whether an absolute folder belongs to only one distribution.
 
-    Such a folder is in a package with a non-empty ``__init__.py``, or is the ``NAME.libs`` folder that auditwheel makes
-    for a wheel ``NAME``. Distributions that add to each other's packages share an empty ``__init__.py``, as in
+    Such a folder is in a package with a non-empty ``__init__.py``, or is the ``NAME.libs`` folder that auditwheel
+    creates for a wheel ``NAME``. Distributions that add to each other's packages share an empty ``__init__.py``, as in
     ``nvidia``.
     """
     top = folder.removeprefix(f"{SITE}/").partition("/")[0]
@@ -63,9 +63,9 @@ def is_own_folder(subject: Subject, folder: str) -> bool:
 
 
 def has_nothing_to_open(subject: Subject, folder: str, opener: str) -> bool:
-    """Return whether the file at ``opener`` can't open any library by name in a folder of one distribution.
+    """Return whether the file at ``opener`` can't open any library by name in one distribution's folder.
 
-    Python opens the modules that it imports by their full paths.
+    Python opens imported modules by their full paths.
     """
     held = (file for file in subject.tree.files if f"{SITE}/{file.folder}" == folder)
     openable = (one for one in held if one.is_loadable and one.path != opener and not one.has_init_function)
@@ -74,30 +74,30 @@ def has_nothing_to_open(subject: Subject, folder: str, opener: str) -> bool:
 
 _HWCAPS = "/glibc-hwcaps/"
 _REMEMBERED = 1 << 14
-"""The size of the folder cache. A library in a long chain searches the same folders for each missing name."""
+"""The size of the folder cache. In a long chain, each library searches the same folders for each missing name."""
 
 
 class CandidateFolders(msgspec.Struct, frozen=True):
-    """The folders where one object of a process may find a library."""
+    """The folders in which an object in a process may find a library."""
 
     is_sure: bool
     folders: dict[str, str]
     """Absolute folders that may have the library, in the loader's order, each with its text (`folder_words`).
 
-    Folders after a sure place don't count.
+    Folders after a certain location don't count.
     """
 
     def keep(self, before: CandidateFolders) -> bool:
-        """Return whether everything that was found before is still found, whichever folders have the library."""
+        """Return whether all libraries that were found before are still found, whichever folders have them."""
         return self.is_sure or (not before.is_sure and before.folders.keys() <= self.folders.keys())
 
 
 def candidate_folders(
     subject: Subject, process: Process, requester: int, name: str, sure: Collection[str]
 ) -> CandidateFolders:
-    """Return the folders where an object of a process may find a library, whatever was loaded before.
+    """Return the folders in which an object in a process may find a library, regardless of earlier loads.
 
-    ``sure`` are the names of the distributions that are certainly installed with the wheel.
+    ``sure`` contains the names of the distributions that are certainly installed with the wheel.
     """
     elf = process.file.elf
     machine = elf.machine if elf else 0
@@ -122,12 +122,12 @@ def opened_folders(process: Process, requester: int) -> dict[str, str]:
 
 
 def inheritable_folders(process: Process, requester: int) -> dict[str, str]:
-    """Return the folders that every library searches that an object of a process has loaded, each with its text."""
+    """Return the folders that all libraries loaded by an object search, each with its text."""
     return _folders(found for found in process.loader.candidates("any", requester) if found[0] is How.RPATH)
 
 
 def folder_words(entry: str, folder: str) -> str:
-    """Return the text for a folder that a run path entry leads to.
+    """Return the text for the folder of a run path entry.
 
     The text is the path in site-packages, or the entry itself, because the location of site-packages is only assumed.
     """
@@ -143,7 +143,7 @@ def _folders(candidates: Iterable[tuple[How, str, str]]) -> dict[str, str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _is_dead(entry: str, folder: str) -> bool:
-    """Return whether an entry that leads to a folder provably leads to no library."""
+    """Return whether an entry with this folder provably leads to no library."""
     place = posixpath.relpath(folder, SITE)
     return leads_nowhere(f"$ORIGIN/{place}" if is_origin_relative(entry) else entry, "")
 
@@ -159,20 +159,20 @@ def _outer(folder: str) -> str:
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The place where a file finds one library."""
+    """The place where a file finds a library."""
 
     library: str
     where: Literal["wheel", "package", "system", "kept", "nothing"]
-    """``kept``: only in folders of the old run path, on machines that have the library there."""
+    """``kept``: only in folders of the old run path, on machines that have the library in one of them."""
     place: str = ""
     """The name of the package, the folder in the wheel, or the kept folders, separated by colons.
 
-    Kept folders are relative to site-packages. Outside site-packages, they are spelled as in the run path.
+    Kept folders are relative to site-packages. Folders outside of site-packages have the same text as in the run path.
     """
 
 
 def resolve_libraries(subject: Subject, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-    """Return the libraries that each loadable file of a wheel needs or opens, with their places, by member name."""
+    """Return the libraries that a wheel's loadable files need or open, with their places, keyed by member name."""
     resolved = {}
     for process in subject.processes:
         if process.file.distribution == owner.source:
@@ -182,7 +182,7 @@ def resolve_libraries(subject: Subject, owner: Distribution) -> dict[str, tuple[
 
 
 def resolve_library(subject: Subject, owner: Distribution, process: Process, user: str, name: str) -> Found | None:
-    """Return the place where a file of a process finds a library, or `None` if the file doesn't search for it."""
+    """Return where a file in a process finds a library, or `None` if the file doesn't search for it."""
     objects = process.loader.objects
     searches = (search for search in process.loader.searches if search.name == name)
     asked = (search for search in searches if place_of(objects[search.requester].library) == user)
@@ -202,7 +202,10 @@ def _found(subject: Subject, owner: Distribution, process: Process, search: Sear
 
 
 def _is_at_hand(subject: Subject, folder: str) -> bool:
-    """Return whether a folder belongs to a given package. The folders around site-packages are unknown."""
+    """Return whether a folder belongs to a given package.
+
+    The contents of the folders around site-packages are unknown.
+    """
     return f"{folder}/".startswith(f"{SITE}/") and subject.disk.is_folder(folder)
 
 
@@ -212,20 +215,20 @@ class Regression(msgspec.Struct, frozen=True):
     user: str
     """The path of the file that searches for the library, relative to site-packages."""
     name: str
-    """The name of the library; empty for any library that the file opens by name at run time."""
+    """The name of the library. Empty for any library that the file opens by name at run time."""
     folders: tuple[str, ...]
-    """The folders that may have the library and that the file no longer searches (`folder_words`)."""
+    """The folders that may have the library, but that the file no longer searches (`folder_words`)."""
     edited: tuple[str, ...]
-    """The sources of the edited files whose run paths cause the regression; at least one."""
+    """The sources of the edited files whose run paths cause the regression. There is at least one."""
     is_inherited: bool = False
     """Whether the file finds the library, but the library no longer inherits the RPATH to its own dependencies."""
     brought_by: str = ""
-    """The name of another library in these folders that may have loaded the library, if the file found it that way."""
+    """The name of another library in these folders that may have loaded the library for the file, or empty."""
 
     @property
     def words(self) -> str:
-        """The lost library, and the folders that are no longer searched."""
-        wanted, user = self.name or "what it opens by name", path_in_package(self.user, "")
+        """The lost library, and the folders that the file no longer searches."""
+        wanted, user = self.name or "the libraries that it opens by name", path_in_package(self.user, "")
         places = ", ".join(self.folders) or "a package"
         if self.is_inherited:
             return f"{wanted}, which {user} may find, would no longer inherit the run path to {places}"
@@ -235,7 +238,7 @@ class Regression(msgspec.Struct, frozen=True):
 
 
 class ProcessPair(msgspec.Struct, frozen=True):
-    """The process that starts with one file, before and after the edits."""
+    """The process that begins with a file, before and after the edits."""
 
     old: Process
     new: Process
@@ -250,20 +253,23 @@ class Comparison(msgspec.Struct, frozen=True):
     """The sources of the edited files."""
 
     def start(self, file: InstalledFile) -> ProcessPair | None:
-        """Load a file before and after the edits. Return `None` if it loads no edited file, because nothing changes."""
+        """Load a file before and after the edits.
+
+        Return `None` if the file loads no edited file, because nothing changes.
+        """
         old = self.before.start(file)
         if not self.edited_at(place_of(held.library) for held in old.loader.objects):
             return None
         return ProcessPair(old, self.after.start(self.after.tree.by_source[file.source]))
 
     def edited_at(self, places: Iterable[str]) -> tuple[str, ...]:
-        """Return the sources of the edited files among the files at some places, each once."""
+        """Return the distinct sources of the edited files at these places."""
         files = (self.before.tree.by_path.get(place) for place in places)
         return tuple(dict.fromkeys(file.source for file in files if file is not None and file.source in self.edited))
 
 
 def scope_places(process: Process, index: int) -> tuple[str, ...]:
-    """Return the places of the files whose run paths an object's searches use, starting with its own."""
+    """Return the places of the files whose run paths affect an object's searches, starting with its own place."""
     objects = process.loader.objects
     elf = objects[index].library.elf
     is_alone = elf is not None and elf.run_path_tag is RunpathTag.RUNPATH
@@ -272,9 +278,10 @@ def scope_places(process: Process, index: int) -> tuple[str, ...]:
 
 
 def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
-    """Yield libraries that an object lacks if it replaces another given library that lacked nothing.
+    """Yield libraries that an object lacks if it replaces another given library that lacked no libraries.
 
-    If a package replaces a library of the machine, this function assumes that the library finds its dependencies there.
+    If a package's library replaces a library on the machine, this function assumes that the machine's library found its
+    dependencies.
     """
     old, new = pair.old.loader, pair.new.loader
     known = {held.library.identity for held in old.objects}
@@ -289,7 +296,7 @@ def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[
 
 
 def dropped_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
-    """Yield libraries that objects of both processes find only before the edits, even if another file loaded them."""
+    """Yield libraries that objects in both processes find only before the edits, even if another file loaded them."""
     objects = pair.old.loader.objects
     kept = {held.library.identity for held in pair.new.loader.objects}
     found = _taken(pair.new)
@@ -301,10 +308,10 @@ def dropped_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[R
 
 
 def preceded_regressions(comparison: Comparison, pair: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
-    """Yield libraries that objects of both processes need, that are not given, and that no other object has loaded yet.
+    """Yield libraries that objects in both processes need, but that aren't given and that no other object loaded.
 
     Before the edits, another object that needs the library came first. It may have found the library in folders that
-    only it searches.
+    only this object searches.
     """
     old, new = _lacking(pair.old), _lacking(pair.new)
     for name in (name for name, users in old.items() if [*users] != [*new.get(name, ())]):
@@ -322,7 +329,7 @@ def preceded_regressions(comparison: Comparison, pair: ProcessPair, sure: Collec
 
 
 def _lacking(process: Process) -> dict[str, dict[str, int]]:
-    """Return each name that isn't found, with the identities and indexes of the objects that search for it."""
+    """Return each missing name with the identities and indexes of the objects that search for it."""
     lacking: dict[str, dict[str, int]] = {}
     for search in process.loader.searches:
         if search.found is None:
@@ -334,8 +341,8 @@ def _lacking(process: Process) -> dict[str, dict[str, int]]:
 def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]) -> tuple[str, ...]:
     """Return the edited files whose run paths make a process load a library from another place than before.
 
-    If there are such files at the places ``near``, the result leaves out all others. If no such file is edited, every
-    edited file of the process is a cause of its losses.
+    If there are such files at the places ``near``, the result omits all others. If no such file is edited, all edited
+    files in the process cause its losses.
     """
     was, now = _taken(pair.old), _taken(pair.new)
     changed = {identity for identity, name in was | now if was.get((identity, name)) != now.get((identity, name))}
@@ -355,7 +362,7 @@ def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]
 
 
 def _taken(process: Process) -> dict[Asked, str]:
-    """Return where each library of a process comes from, by the identity of the object and the searched name."""
+    """Return the origin of each library in a process, keyed by the object's identity and the requested name."""
     objects = process.loader.objects
     return {
         (objects[search.requester].library.identity, search.name): objects[search.found].library.identity
@@ -365,17 +372,20 @@ def _taken(process: Process) -> dict[Asked, str]:
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """The folders that files drop by choice, although files may open libraries in them (`Toolkit.gives_up`)."""
+    """Folders that files drop by choice, although the files may open libraries in them (`Toolkit.gives_up`)."""
 
     toolkits: Mapping[str, Toolkit] = {}
-    """The toolkits, by the wheels' sources."""
+    """The toolkits, keyed by the wheels' sources."""
     opens: Mapping[str, OpenedNames] = {}
-    """What is known about the names that files open, by the files' sources. Nothing is known about other files."""
+    """The known names that files open, keyed by the files' sources. Nothing is known about other files."""
     tag_is_told: bool = False
-    """Whether the user chose the kind of all run paths. If so, RPATHs may go that missing libraries would inherit."""
+    """Whether the user chose the kind of all run paths.
+
+    If so, the repair may remove RPATHs that missing libraries inherit.
+    """
 
     def has(self, wheel: str, opener: str, folder: str) -> bool:
-        """Return whether the file ``opener``, which a file of a wheel loads, drops an absolute folder."""
+        """Return whether ``opener`` drops an absolute folder. ``opener`` is loaded by a file in the wheel."""
         toolkit = self.toolkits.get(wheel)
         inside = folder.removeprefix(f"{SITE}/")
         return toolkit is not None and toolkit.gives_up(inside, self.opens.get(opener, OpenedNames.ANYTHING))
@@ -385,14 +395,14 @@ _NOTHING = GivenUp()
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """The same object of a process, before and after the edits."""
+    """The same object in a process, before and after the edits."""
 
     old: Process
     new: Process
     index: int
-    """The index among the objects of the old process."""
+    """The index among the old process's objects."""
     counterpart: int
-    """The index among the objects of the new process."""
+    """The index among the new process's objects."""
 
     @property
     def library(self) -> Library:
@@ -401,12 +411,15 @@ class _Pair(msgspec.Struct, frozen=True):
 
     @property
     def scopes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The places of the files whose run paths the object's searches use, before and after; its own comes first."""
+        """The places of the files whose run paths affect the object's searches, before and after.
+
+        Its own place comes first.
+        """
         return scope_places(self.old, self.index), scope_places(self.new, self.counterpart)
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The places before and after, each once."""
+        """The distinct places before and after the edits."""
         return (*dict.fromkeys(place for scope in self.scopes for place in scope),)
 
 
@@ -417,11 +430,11 @@ def find_regressions(
     sure: Mapping[str, Collection[str]],
     given_up: GivenUp = _NOTHING,
 ) -> Iterator[Regression]:
-    """Yield the libraries that files of an environment find ``before`` the edits, but not ``after`` them.
+    """Yield the libraries that files in an environment find ``before`` the edits, but not ``after`` them.
 
-    This function loads every file that may load an edited file into a process of its own. ``sure`` maps the source of
-    each distribution to the distributions that are certainly installed with it. Folders in ``given_up`` don't count for
-    libraries that files open by name.
+    This function loads every file that may load an edited file into a separate process. ``sure`` contains the
+    distributions that are certainly installed with a distribution, keyed by its source. Folders in ``given_up`` don't
+    count for libraries that files open by name.
     """
     comparison = Comparison(before, after, edited)
     seen, reported = set[object](), set[tuple[str, str]]()
@@ -448,7 +461,7 @@ def find_regressions(
 
 
 def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
-    """Yield the objects of a process whose searches use the run path of an edited file."""
+    """Yield the objects in a process whose searches use the run path of an edited file."""
     old, new = processes.old, processes.new
     places = {held.library.identity: index for index, held in enumerate(new.loader.objects)}
     for index, held in enumerate(old.loader.objects):
@@ -467,13 +480,13 @@ def _needed_regressions(
             lost = tuple(words for folder, words in was.folders.items() if folder not in now.folders)
             yield Regression(place_of(pair.library), name, lost, _blamed(comparison, pair))
         elif now.folders:
-            # Any folder may have a library that isn't given, including a folder of the wheel, because packages share
+            # Any folder may have a library that isn't given, including a folder in the wheel, because packages share
             # folders.
             yield from _inherited_regressions(comparison, pair, name)
 
 
 def _inherited_regressions(comparison: Comparison, pair: _Pair, name: str) -> Iterator[Regression]:
-    """Yield the folders of its dependencies that a library outside the given packages no longer inherits."""
+    """Yield the folders with dependencies that a library outside of the given packages no longer inherits."""
     still = inheritable_folders(pair.new, pair.counterpart)
     handed = {words for folder, words in inheritable_folders(pair.old, pair.index).items() if folder not in still}
     if handed:
@@ -481,9 +494,9 @@ def _inherited_regressions(comparison: Comparison, pair: _Pair, name: str) -> It
 
 
 def _brought_regressions(comparison: Comparison, processes: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
-    """Yield libraries that files open by name, and that only a replaced library of the machine may have loaded.
+    """Yield libraries that files open by name and that only a replaced library on the machine may have loaded.
 
-    Such a library may load files from the folders of the RPATHs that it inherits. NEEDED libraries don't count, because
+    Such a library may load files from the folders in the RPATHs that it inherits. NEEDED libraries don't count, because
     the loader searches for most of them earlier.
     """
     lacked = _lacked(comparison.after, processes.new, sure)
@@ -496,7 +509,7 @@ def _brought_regressions(comparison: Comparison, processes: ProcessPair, sure: C
 
 
 def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[tuple[str, str, frozenset[str]]]:
-    """Return the libraries that the settings say files of a process open, and that may be missing.
+    """Return the libraries that files in a process open according to the settings, and that may be missing.
 
     Each item has the file's place, the library's name, and the folders that the libraries loaded by the file search.
     """
@@ -510,9 +523,9 @@ def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[t
 
 
 def _replaced(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each name that an object is sure to find, and the texts of the folders that came first before the edits.
+    """Yield each name that an object certainly finds, and the texts of the folders that came first before the edits.
 
-    This function assumes that the SDK's libraries load the same libraries as those of the machine's toolkit.
+    This function assumes that the SDK's libraries load the same libraries as the machine's toolkit.
     """
     for name in _names(comparison.before, pair.library):
         was = candidate_folders(comparison.before, pair.old, pair.index, name, sure)
@@ -545,7 +558,7 @@ def _opened_regressions(
 
 
 def _names(subject: Subject, library: Library) -> tuple[str, ...]:
-    """Return the libraries that an object needs, and those that the settings say its file opens by name."""
+    """Return the libraries that an object needs, and those that its file opens by name according to the settings."""
     elf, file = library.elf, subject.file_of(library)
     opened = subject.settings.opened_by(file.path) if file else ()
     return tuple(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))

@@ -49,12 +49,15 @@ _MOST_OPEN = 64
 
 
 class KnownWheels(NamedTuple):
-    """Data from reading the wheels for their plans."""
+    """Data that was read from the wheels for their plans."""
 
     stamps: Mapping[str, FileStamp] = MappingProxyType({})
-    """The file stamps by path, from before the wheels were read."""
+    """The file stamps from before the wheels were read, keyed by path."""
     unpacked: UnpackedMembers | None = None
-    """The unpacked members. Members without edits are closed immediately, and all others after they are written."""
+    """The unpacked members.
+
+    Members without edits are closed immediately, and all other members after they are written.
+    """
 
 
 _NOTHING_KNOWN = KnownWheels()
@@ -73,10 +76,10 @@ def write_repairs(
 
     A wheel that needs no repair is copied unchanged.
 
-    The bytes depend only on the wheels, the plans, and the date. ``known`` data is not read again. Before it writes
-    anything, this function raises `InputError` if one of the wheels is in the folder, and if two wheels get the same
-    name. While it writes a wheel, it raises `InputError` for damaged members, `ChangedFileError` if the wheel has
-    changed, and `WorkError` if the folder can't be written. In these cases, nothing of that wheel remains.
+    The bytes depend only on the wheels, the plans, and the date. ``known`` data isn't read again. Raises `InputError`
+    before writing anything if one of the wheels is in the folder, or if two wheels get the same name. While writing a
+    wheel, raises `InputError` for damaged members, `ChangedFileError` if the wheel changed, and `WorkError` if the
+    folder can't be written. In these cases, no part of that wheel remains.
     """
     targets = _targets(plans, dest_dir)
     todo = {f"{plan.wheel}!{name}" for plan in plans for name in plan.edits}
@@ -102,7 +105,7 @@ def _keep_edited(unpacked: UnpackedMembers | None, sources: AbstractSet[str]) ->
 
 
 def _require_planned(plan: RepairPlan, known: KnownWheels) -> None:
-    """Raise `ChangedFileError` if the opened wheel has changed since the plan was made."""
+    """Raise `ChangedFileError` if the opened wheel changed after the plan was created."""
     if plan.wheel in known.stamps:
         known.stamps[plan.wheel].require(Path(plan.wheel).stat(), plan.wheel)
 
@@ -119,7 +122,7 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
     for plan in plans:
         source, target = Path(plan.wheel), dest_dir / plan.file_name
         if dest_dir.resolve() in {source.parent.resolve(), source.resolve().parent}:
-            found = f"holds {source.name} itself"
+            found = f"contains {source.name} itself"
             raise InputError(dest_dir, found, expected="another folder", remedy="Change --output.")
         if target in sources:
             found = f"would get the same name as {sources[target]}: {target.name}"
@@ -165,7 +168,7 @@ class _Unpacked:
         self._open = 0
 
     def open(self, member: ZipMember) -> FileRange:
-        """Return the unpacked bytes, which stay readable until the packer has written them."""
+        """Return the unpacked bytes. They stay readable until the packer has written them."""
         if self._kept is not None and (found := self._kept.find(member)):
             return found
         if self._open == _MOST_OPEN:
@@ -196,7 +199,7 @@ def _metadata(plan: RepairPlan, members: Sequence[ZipMember], dist_info: str) ->
 
 
 def _notes(plan: RepairPlan) -> str:
-    """Return the note for the bill of materials: the changes and the changed files."""
+    """Return the note for the bill of materials, which lists the changes and the changed files."""
     metadata = {"METADATA": bool(plan.requires), "WHEEL": bool(plan.tags) or plan.is_platlib}
     changed = [*plan.edits, *(name for name, has_changed in metadata.items() if has_changed)]
     return change_notes("rocwheel repair", {"changed": changed, "added": [*plan.added], "left out": plan.dropped})
@@ -208,7 +211,7 @@ class RepairResult(msgspec.Struct, frozen=True):
     wheels: tuple[RepairPlan, ...]
     """For each wheel, the changes and the problems that no repair can fix."""
     written: tuple[str, ...]
-    """The paths of the repaired wheels; empty if nothing was to be written."""
+    """The paths of the repaired wheels. Empty if nothing had to be written."""
 
 
 class RepairJob(msgspec.Struct, frozen=True):
@@ -216,15 +219,15 @@ class RepairJob(msgspec.Struct, frozen=True):
 
     wheels: tuple[Path, ...]
     with_packages: tuple[Path, ...]
-    """The packages that the wheels are installed with."""
+    """The packages that are installed with the wheels."""
     dest_dir: Path | None
     """The folder for the repaired wheels, or `None` to write nothing."""
     options: RepairOptions
 
     def run(self, *, progress: Progress = SILENT, problems: list[RocwheelError] | None = None) -> RepairResult:
-        """Plan the repair of each wheel, and write the repaired wheels with the date of ``SOURCE_DATE_EPOCH``.
+        """Plan the repair of each wheel, and write the repaired wheels with the date from ``SOURCE_DATE_EPOCH``.
 
-        Raises the errors of `check_destination`, `plan_repairs`, and `write_repairs`. With a list ``problems``, errors
+        Raises the errors of `check_destination`, `plan_repairs`, and `write_repairs`. If ``problems`` is a list, errors
         about single wheels are appended to it, and all other wheels are repaired.
         """
         if self.dest_dir is not None:
@@ -245,6 +248,9 @@ class RepairJob(msgspec.Struct, frozen=True):
 
 
 def _stamps(wheels: Collection[Path]) -> dict[str, FileStamp]:
-    """Return the stamps of wheels, and of the wheels in folders, by path. Raises `InputError` for a missing path."""
-    # The reader reports unreadable files in a folder, together with all other errors there.
+    """Return the stamps of wheels, including wheels in folders, keyed by path.
+
+    Raises `InputError` for a missing path.
+    """
+    # The reader reports unreadable files in a folder together with all its other errors.
     return {str(path): FileStamp.at(path) for path in real_paths(wheels).values() if path in wheels or path.exists()}

@@ -1,1 +1,1 @@
-"""Makes a page about builds, indexes, artifacts, or environments: where the bytes are, and for which GPUs."""
+"""Creates a page about builds, indexes, artifacts, or environments that shows file sizes and supported GPUs."""

@@ -1,4 +1,4 @@
-"""Compares sizes with an older state: by package, by file, and by GPU."""
+"""Compares sizes with an older state, for each package, file, and GPU."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
-    """Return the size differences between an older state, which is at ``path``, and a new one.
+    """Return the size differences between an older state, which is at ``path``, and a new state.
 
-    Packages and files are paired as in ``rocwheel diff``. Contents are not compared: a file of the same size is left
-    out.
+    Packages and files are paired in the same way as in ``rocwheel diff``. Contents aren't compared: files with the same
+    size are omitted.
     """
     sides = _Side(old), _Side(new)
     pairs = pair_packages(sides[0].packages, sides[1].packages)
@@ -37,22 +37,22 @@ def compare_with(path: str, old: ReadFiles, new: ReadFiles) -> Against:
 
 
 class _Side:
-    """One state, with the facts of each package and file."""
+    """A state, with the data about each package and file."""
 
     def __init__(self, read: ReadFiles) -> None:
         self.packages = [holding.package for holding in read.holdings]
-        self._read = read  # keeps the objects alive, because their identities are keys
+        self._read = read  # keeps the objects alive, because their identities are keys of dictionaries
         self._numbers = {id(package): number for number, package in enumerate(self.packages)}
         self._files = {id(item): file for item, file in zip(read.items, read.files, strict=True)}
 
     def facts_of(self, package: Package | None) -> PackageFacts | None:
-        """Return the facts of a package, or `None` without a package."""
+        """Return the data about a package, or `None` if there is no package."""
         return None if package is None else self._read.packages[self._numbers[id(package)]]
 
     def file_of(self, item: Item | None) -> FileFacts | None:
-        """Return the facts of a file, or `None` without a file.
+        """Return the data about a file, or `None` if there is no file.
 
-        If several members have one path, only the last is installed.
+        If several members have the same path, installers keep only the last one.
         """
         return None if item is None else self._files[id(item)]
 
@@ -101,7 +101,7 @@ def _file_growth(label: str, old: FileFacts | None, new: FileFacts | None) -> Fi
     )
 
 
-def _fate(is_old: bool, is_new: bool, old_size: int, size: int) -> SizeChange:  # whether each side has it
+def _fate(is_old: bool, is_new: bool, old_size: int, size: int) -> SizeChange:  # whether each side has the item
     if is_old and is_new:
         return SizeChange.SAME if old_size == size else SizeChange.GREW if old_size < size else SizeChange.SHRANK
     return SizeChange.WENT if is_old else SizeChange.CAME

@@ -1,4 +1,4 @@
-"""Reads the paths that users name as packages with files and parts: builds, wheels, indexes, artifacts, folders."""
+"""Reads the inputs of a report as packages with files and parts: builds, wheels, indexes, artifacts, and folders."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _rows() -> tuple[tuple[str, PathPatterns], ...]:
 
 
 class HeldFile(msgspec.Struct, frozen=True):
-    """A file of a package, and its component."""
+    """A file in a package, and its component."""
 
     item: Item
     component: str
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """A package with its files; ``packed`` is the size of the wheel or sdist, in bytes."""
+    """A package with its files. ``packed`` is the size of the wheel or sdist, in bytes."""
 
     name: str
     kind: Kind
@@ -98,7 +98,7 @@ def open_holdings(path: Path, unread: list[RocwheelError]) -> Iterator[tuple[Hol
 
 
 def _of_artifacts(entries: tuple[Entry, ...], folder: Path) -> tuple[Holding, ...]:
-    """Return one package for each artifact name. The names of the artifacts give the components."""
+    """Return a package for each artifact name. The artifacts' names contain the components."""
     found: dict[str, list[HeldFile]] = defaultdict(list)
     for entry in entries:
         if entry.source is not None or entry.link is not None:
@@ -141,16 +141,19 @@ def _kind_of(package: Package, place: Path) -> Kind:
 
 
 def _file_of(source: str) -> Path:
-    """Return the file that a problem is about. A member follows ``!``, unless that is part of the file's path."""
+    """Return the file that a problem is about.
+
+    A member's name follows ``!``, unless ``!`` is part of the file's path.
+    """
     ends = [at for at, letter in enumerate(source) if letter == "!"]
     places = [Path(source), *(Path(source[:end]) for end in reversed(ends))]
     return next((place for place in places if place.is_file()), places[-1])
 
 
 def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Holding:
-    """Return an unreadable package with the size of its file, because the totals include it.
+    """Return an unreadable package with the size of its file, because the totals include that size.
 
-    ``path`` is the path of the package, by default the file in the problem.
+    ``path`` is the path of the package. The default is the file in the problem.
     """
     source = str(path or (problem.source if isinstance(problem, InputError) else ""))
     place = _file_of(source)
@@ -167,16 +170,16 @@ def unreadable_holding(problem: RocwheelError, path: Path | None = None) -> Hold
 
 
 FileParts = tuple[tuple[Part, ...], str]
-"""The parts of one file, which add up to its size, and the reason if it can't be read.
+"""The parts of a file, which add up to its size, and the reason why the file can't be read.
 
 Both are empty for a host file.
 """
 
 
 def read_parts(item: Item, unpack: Unpack = open_content) -> FileParts:
-    """Return the parts of a file; ``unpack`` opens the content of wheel members.
+    """Return the parts of a file. ``unpack`` opens the contents of wheel members.
 
-    Damage becomes the problem of the file. Raises `WorkError` for errors of the system.
+    Damage becomes the file's problem. Raises `WorkError` for system errors.
     """
     if item.link is not None or item.content is None or not item.size:
         return (), ""
@@ -203,7 +206,7 @@ def _sizes_by_target(item: Item, unpack: Unpack) -> dict[str, int]:
 
 def _of_device_code(facts: DeviceFacts) -> dict[str, int]:
     found: dict[str, int] = defaultdict(int)
-    if facts.kpack and facts.kpack.wrappers:  # the code is in other files
+    if facts.kpack and facts.kpack.wrappers:  # the file's code is in other files
         return found
     for bundle in facts.bundles:
         for target, size in _of_bundle(bundle):
@@ -217,7 +220,7 @@ def _of_device_code(facts: DeviceFacts) -> dict[str, int]:
 def _of_bundle(bundle: BundleFacts) -> list[tuple[str, int]]:
     """Return the size of a bundle's code for each target.
 
-    In a compressed bundle, uncompressed sizes set the proportions.
+    In a compressed bundle, uncompressed sizes determine the proportions.
     """
     targets = [entry.target for entry in bundle.entries]
     if not bundle.version:
@@ -243,7 +246,7 @@ if TYPE_CHECKING:
 
 
 class ReadFiles(msgspec.Struct, frozen=True):
-    """The packages and their files, in the same order: as they are held, and as facts."""
+    """The packages and their files, in the same order: as inputs, and as data."""
 
     holdings: tuple[Holding, ...]
     files: tuple[FileFacts, ...]
@@ -252,7 +255,7 @@ class ReadFiles(msgspec.Struct, frozen=True):
 
     @property
     def items(self) -> list[Item]:
-        """The files, as they are held."""
+        """The files as inputs."""
         return [held.item for holding in self.holdings for held in holding.files]
 
 
@@ -270,7 +273,7 @@ def read_files(
     The file ``left_out`` doesn't count. ``unpack`` opens the members of wheels. If there are other paths, a path that a
     report can't read counts as unreadable. If it is the only path, this function raises `InputError`, or
     `ProblemsError` for several such paths. It raises the same errors for paths inside other paths, and `WorkError` for
-    errors of the system.
+    system errors.
     """
     each: dict[str, Path] = {}
     for path in paths:
@@ -285,9 +288,11 @@ def read_files(
 
 
 def _nested(each: Mapping[str, Path]) -> list[RocwheelError]:
-    """Return one problem for each path that is inside another, because its files would count twice."""
+    """Return a problem for each path that is inside another path, because its files would count twice."""
     return [
-        InputError(path, f"is in {each[outer]}, which the report already includes", remedy="Name only one of the two.")
+        InputError(
+            path, f"is in {each[outer]}, which the report already includes", remedy="Pass only one of the two paths."
+        )
         for real, path in each.items()
         if (outer := next((str(above) for above in Path(real).parents if str(above) in each), None)) is not None
     ]
@@ -334,7 +339,7 @@ def _read_all(holdings: Sequence[Holding], progress: Progress, unpack: Unpack) -
             advance(item.size)
 
     with open_workers() as executor:
-        # The largest files come first, so that they are kept if not all can be kept.
+        # The largest files come first, so that they stay unpacked if not all files can.
         yield from map_sized(executor, read, items, lambda item: item.size)
     progress.end()
 
@@ -362,7 +367,7 @@ def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> Fi
 
 
 def _first_name(package: int, item: Item, seen: Seen) -> str:
-    """Return the path under which a file was seen before (disks store hard links once); empty for a new file."""
+    """Return the path under which a file was seen before, or an empty string. Disks store hard links only once."""
     content = item.content
     if not isinstance(content, FileRange) or content.offset or item.packed is not None:
         return ""

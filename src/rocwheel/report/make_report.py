@@ -64,10 +64,10 @@ _Held = tuple[int, "Item"]
 
 
 def find_duplicates(held: Iterable[_Held], progress: Progress = SILENT) -> tuple[Copies, ...]:
-    """Return the contents that files of several packages share, the largest waste first; each file with its package.
+    """Return the contents that files in several packages share, the largest waste first, with these files.
 
     Members of wheels are compared by their hashes in RECORD. Other files are read. Empty files, links, and unreadable
-    files don't count. Raises `WorkError` for errors of the system.
+    files don't count. Raises `WorkError` for system errors.
     """
     by_size: dict[int, list[_Held]] = defaultdict(list)
     for number, item in held:
@@ -88,7 +88,7 @@ def _is_shared(group: Sequence[_Held]) -> bool:
 
 
 def _hashes_of(items: Sequence[Item], progress: Progress) -> list[str]:
-    """Return the SHA-256 of each file in the format of RECORD; empty for a file that can't be read."""
+    """Return each file's SHA-256 in the format of RECORD, or an empty string for a file that can't be read."""
     unknown = [item for item in items if not _is_hash_known(item)]
     with open_workers() as executor:
         read = map_sized(executor, _hash_of, unknown, lambda item: item.size)
@@ -123,7 +123,7 @@ _SHARED = -1
 
 
 def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lost: Iterable[LostCode] = ()) -> Matrix:
-    """Return which library has code for which GPU, by path and package, with GPUs in the order of the catalog.
+    """Return which libraries have code for which GPUs, by path and package. The GPUs are in the catalog's order.
 
     Code in ``lost`` doesn't count.
     """
@@ -152,7 +152,7 @@ def make_matrix(packages: Sequence[PackageFacts], files: Iterable[FileFacts], lo
 
 
 def code_for(codes: Sequence[TargetId], gpu: TargetId) -> Code:
-    """Return the kind of code that these targets have for a GPU whose features may have any setting."""
+    """Return the kind of code that these targets have for a GPU with any feature settings."""
     own = [code for code in codes if code.processor == gpu.processor]
     if own:
         return Code.EXACT if covers(own, gpu) else Code.PARTLY
@@ -163,7 +163,7 @@ def code_for(codes: Sequence[TargetId], gpu: TargetId) -> Code:
 
 
 def _key_of(file: FileFacts) -> tuple[str, int]:
-    """Return the library of a file, and its package. Several packages may have parts of one kernel library."""
+    """Return a file's library and package. Several packages may contain parts of a kernel library."""
     library = library_of(file.path)
     return library, file.package if library == file.path else _SHARED
 
@@ -173,7 +173,7 @@ def _parsed(targets: Iterable[str]) -> list[TargetId]:
 
 
 def _parse(text: str) -> list[TargetId]:
-    """Return a list with the target; empty for an image that is not for an AMD GPU."""
+    """Return a list with the target, or an empty list for an image that isn't for an AMD GPU."""
     try:
         return [parse_target_id(text)]
     except InputError:
@@ -194,10 +194,11 @@ _HEADERS = WheelReading(headers_only=True)
 
 
 def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelReading = _HEADERS) -> Graph:
-    """Return which files load which libraries in wheels, environments, artifacts, and folders; empty without input.
+    """Return which files load which libraries in wheels, environments, artifacts, and folders.
 
-    ``how`` says how members of wheels are read: by default, device code is not decompressed. Input that can't be read
-    as a whole is left out, or becomes the graph's problem. Raises `WorkError` for errors of the system.
+    The graph is empty without input. ``how`` defines how members of wheels are read. By default, device code isn't
+    decompressed. Input that can't be read as a whole is omitted, or becomes the graph's problem. Raises `WorkError` for
+    system errors.
     """
     if not paths:
         return Graph()
@@ -208,9 +209,9 @@ def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelRea
         raise_work(e)
         return Graph(problem=str(e))
     subjects = [Subject(tree, _SETTINGS) for tree in environments.each]
-    with step(progress, "finding what loads what"):
+    with step(progress, "finding which files load which libraries"):
         files = dict.fromkeys(loading for subject in subjects for loading in _loadings(subject))
-    with step(progress, "checking by the rules of the audit"):
+    with step(progress, "checking the rules of the audit"):
         findings = dict.fromkeys(finding for subject in subjects for finding in check(subject))
     lost = dict.fromkeys(
         LostCode(gap.file.place, gap.file.package, tuple(map(str, gap.targets)))
@@ -274,7 +275,7 @@ def _fault(finding: Finding) -> FoundFault:
 
 
 _KEPT = 256
-"""The maximum number of members that stay unpacked between steps. Each one is an open file."""
+"""The maximum number of members that stay unpacked between steps. Each of them is an open file."""
 
 
 def make_report(
@@ -286,7 +287,7 @@ def make_report(
     estimate: bool = False,
     progress: Progress = SILENT,
 ) -> Report:
-    """Return the report on everything at ``paths``. Unreadable files and packages are also appended to ``unread``.
+    """Return the report on all files at ``paths``. Unreadable files and packages are also appended to ``unread``.
 
     ``left_out``, the output file of the report, doesn't count. ``against`` is an older state to compare with. If it
     can't be read, the report says so. With ``estimate``, savings are estimated from samples. Raises the errors of
@@ -304,7 +305,7 @@ def make_report(
             audited = _paths_to_audit(paths, read.holdings)
             reading = beside.submit(read_graph, audited, SILENT, _reading(unpacked))
             measured = measure_files(read.items, read.files, progress, unpack, estimate=estimate)
-            with step(progress, "finding what loads what"):
+            with step(progress, "finding which files load which libraries"):
                 graph = reading.result()
     matrix, packed = make_matrix(read.packages, read.files, graph.lost), read.totals.packed
     return Report(
@@ -325,7 +326,7 @@ def _compare(
 ) -> Against:
     """Return the differences from the older state, or the reason why it can't be read.
 
-    Raises `WorkError` for errors of the system.
+    Raises `WorkError` for system errors.
     """
     try:
         old = read_side([against])
@@ -341,7 +342,7 @@ def _reading(unpacked: UnpackedMembers) -> WheelReading:
 
 
 def _distinct(read: ReadFiles) -> Iterator[tuple[int, Item]]:
-    """Yield each file with the number of its package, but not further names of earlier files."""
+    """Yield each file with the number of its package, except for additional names of earlier files."""
     for item, file in zip(read.items, read.files, strict=True):
         if not file.same_as:
             yield file.package, item

@@ -1,4 +1,4 @@
-"""Writes a report as one self-contained HTML file."""
+"""Writes a report as a self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
 )
-"""Control characters, characters without width or that change the direction of text, and invalid UTF-8."""
+"""Control characters, characters that have no width or change the text direction, and invalid UTF-8."""
 
 
 def shown_text(text: str) -> str:
     r"""Return a name as text, with ``\xNN`` for control characters and for bytes that aren't UTF-8.
 
-    A downloaded file has its name at the source.
+    A downloaded file keeps its name at the source.
     """
     return _UNSEEN.sub(_escape, shown(text))
 
 
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:  # a byte in Python's surrogateescape form
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that Python's surrogateescape represents
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}"
 
@@ -62,7 +62,7 @@ class Spot(msgspec.Struct, frozen=True):
 
 
 def lay_out(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, Spot]:
-    """Return the position of each node; ``loads`` maps each node to the nodes that it loads.
+    """Return the position of each node. ``loads`` contains the nodes that each node loads.
 
     A node is to the left of all nodes that it loads, unless they load it in turn. In a column, nodes are near the nodes
     that load them.
@@ -89,7 +89,7 @@ def _middle(nodes: Sequence[Node], spots: Mapping[Node, Spot]) -> float:
 
 
 def _heights(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
-    """Return the length of the longest path from each node; paths don't follow circles."""
+    """Return the length of the longest path from each node. Paths don't follow circles."""
     heights: dict[Node, int] = {}
     for start in loads:
         # Chains of libraries may exceed Python's stack.
@@ -113,7 +113,7 @@ _MOST_LOADING = 1000
 _MOST_ROWS = 500
 _HIGH, _LEFT, _TOP = 22, 8, 12
 _BESIDE, _LETTER, _GAP = 19, 7, 44
-"""Pixels next to a name, for each of its letters at most, and between the name and the next column."""
+"""Pixels next to a name, the maximum for each of its letters, and between the name and the next column."""
 _LONGEST = 30
 _COLORS = 8
 
@@ -134,7 +134,7 @@ class _DrawnFile(msgspec.Struct, frozen=True):
 
 class _Picture(msgspec.Struct, frozen=True):
     colors: dict[str, int]
-    """Colors by package."""
+    """Colors, keyed by package."""
     width: int
     height: int
     lines: list[str]
@@ -157,7 +157,7 @@ def _picture(drawn: Mapping[_Key, Sequence[_Key]], numbers: Mapping[_Key, int], 
 
 
 def _column_edges(columns: Mapping[_Key, int]) -> list[int]:
-    """Return where each column begins, and where the last one ends. A column is as wide as its longest name."""
+    """Return the start of each column, and the end of the last column. A column is as wide as its longest name."""
     edges = [_LEFT]
     for number in range(1 + max(columns.values())):
         longest = max(len(_short(key)) for key, column in columns.items() if column == number)
@@ -166,7 +166,7 @@ def _column_edges(columns: Mapping[_Key, int]) -> list[int]:
 
 
 def _joined(files: Sequence[Loading]) -> dict[_Key, Sequence[_Key]]:
-    """Return the libraries that load other libraries or are loaded by them, with the libraries that they load."""
+    """Return the libraries that load other libraries or are loaded by them, each with the libraries that it loads."""
     libraries = {(one.package, one.path): one for one in files if one.is_library}
     loads = {key: _within(one, libraries) for key, one in libraries.items()}
     joined = {key for key, others in loads.items() if others} | {key for others in loads.values() for key in others}
@@ -197,7 +197,10 @@ def _drawn_file(key: _Key, spot: Spot, edges: Sequence[int], color: int, number:
 
 
 def data_text(report: Report) -> str:
-    """Return the JSON for the page. Whatever files are called, it contains nothing that ends its HTML element."""
+    """Return the JSON for the page.
+
+    Regardless of the files' names, the JSON contains nothing that ends its HTML element.
+    """
     text = json.dumps(_page_data(report), ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -215,7 +218,7 @@ def _page_data(report: Report) -> dict[str, Any]:
         ],
         "components": list(map(shown_text, components)),
         "targets": list(map(shown_text, targets)),
-        # package, component, path, size, packed size; if present, parts and a note
+        # package, component, path, size, packed size, and optional parts and a note
         "files": [_file_data(file, place_of_component, place_of_target) for file in report.files],
     }
 
@@ -236,12 +239,14 @@ def _note(file: FileFacts) -> str:
 
 
 def _required(module: str, what: str) -> Any:
-    """Return a module from the extra ``report``. Raises `InputError` if the module is not installed."""
+    """Return a module from the extra ``report``. Raises `InputError` if the module isn't installed."""
     try:
         return import_module(module)
     except ImportError as e:
-        found = f"is not installed; it {what}"
-        raise InputError(module.partition(".")[0], found, remedy="Install it: pip install 'rocwheel[report]'.") from e
+        found = f"isn't installed; it {what}"
+        raise InputError(
+            module.partition(".")[0], found, remedy="Install the extra: pip install 'rocwheel[report]'."
+        ) from e
 
 
 _END = re.compile("</(?=script)", re.IGNORECASE)
@@ -250,10 +255,10 @@ _COMMENT = re.compile("<!--")
 
 @cache
 def plotly_script() -> str:
-    """Return plotly's script from its Python package. Raises `InputError` if the package is not installed.
+    """Return plotly's script from its Python package. Raises `InputError` if the package isn't installed.
 
-    The script contains escapes instead of text that HTML would read as the end of a script or the start of a comment.
-    Both occur only in strings.
+    The script contains escapes instead of text that HTML would interpret as the end of a script or the start of a
+    comment. Such text occurs only in strings.
     """
     text: str = _required("plotly.offline", "draws the charts of a report").get_plotlyjs()
     return _COMMENT.sub(r"<\\!--", _END.sub(r"<\\/", text))
@@ -295,7 +300,7 @@ _SCRIPTS = ("sizes.js", "treemap.js")
 
 @cache
 def _template() -> Template:
-    """Return the template without line breaks and indents. The template escapes all values."""
+    """Return the template without line breaks and indentation. The template escapes all values."""
     names = {
         "code_words": _CODE_WORDS,
         "count": count,
@@ -322,7 +327,7 @@ def _as_markup(value: object) -> object:
 
 
 def make_page(report: Report) -> bytes:
-    """Return the page. Equal facts give equal bytes. Raises `InputError` if plotly or Jinja2 is not installed."""
+    """Return the page. Equal data gives equal bytes. Raises `InputError` if plotly or Jinja2 isn't installed."""
     scripts = [plotly_script(), *map(_text, _SCRIPTS)]
     graph = report.graph
     faults = Counter((fault.package, fault.path) for fault in graph.findings)
@@ -347,7 +352,7 @@ def make_page(report: Report) -> bytes:
 
 
 def page_title(report: Report) -> str:
-    """Return the title: the product and its version, as the index's page for people has them."""
+    """Return the title: the product and its version, as on the index's page for users."""
     versions = {package.label: package.version for package in report.packages if package.version}
     return shown_text(" ".join([*product(versions), "report"])) if product(versions) else "Package report"
 
@@ -397,21 +402,21 @@ _HEAD = 1 << 10
 def check_output(output: Path, paths: Sequence[Path]) -> None:
     """Raise `InputError` for an output that is an input or is inside an input, unless it is an older report.
 
-    A folder, or a path below a file, is also refused, so that nothing is read in vain. A symlink in an input is refused
-    even if it leads to a report, because the new file would replace the symlink. Raises `InputError` if plotly or
-    Jinja2 is not installed, which pages need.
+    A folder and a path below a file are also rejected, before anything is read. A symbolic link in an input is rejected
+    even if it leads to a report, because the new file would replace the link. Raises `InputError` if plotly or Jinja2,
+    which pages need, isn't installed.
     """
     plotly_script()
     _template()
     check_file(output)
     real = os.path.realpath(output)
-    # The write replaces the name itself, not the target of a symlink with that name.
+    # Writing replaces a symlink with that name rather than its target.
     own = str(output.parent.resolve() / output.name)
     folders = [os.path.realpath(path) for path in paths]
     is_own_link = output.is_symlink() and any(_is_in(own, folder) for folder in folders)
     is_inside = any(_is_in(place, folder) for place in (real, own) for folder in folders)
     if is_own_link or (is_inside and os.path.lexists(output) and not _is_report(output)):
-        raise InputError(output, "is one of the inputs of the report", expected="another output file")
+        raise InputError(output, "is one of the report's inputs", expected="another output file")
 
 
 def _is_in(path: str, folder: str) -> bool:

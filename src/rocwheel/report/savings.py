@@ -1,4 +1,4 @@
-"""Measures the size of device code after compressing, splitting, and pruning, and what these actions save."""
+"""Measures the size of device code after compressing, splitting, and pruning, and the savings from these actions."""
 
 from __future__ import annotations
 
@@ -54,22 +54,25 @@ def divide(whole: int, weights: Sequence[int]) -> list[int]:
 
 _PIECE = 16 << 20
 _SAMPLED = 64 << 20
-"""The approximate number of bytes in a file's bundles to measure for an estimate. Bundles are always measured whole."""
+"""The approximate number of bytes in a file's bundles that are measured for an estimate.
+
+Bundles are measured as a whole.
+"""
 _MOST_RAW = 4 << 30
 
 
 class MeasuredCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The bundles of one file, in bytes. In an estimate, bundles that were not measured count like the others."""
+    """The bundles in a file, in bytes. In an estimate, bundles that weren't measured count like the others."""
 
     host: int
-    """The bytes outside of bundles."""
+    """The number of bytes outside of bundles."""
     host_packed: int
-    """The same bytes, compressed as in a wheel."""
+    """The size of these bytes after compression, as in a wheel."""
     bundles: int
     compressed: int
     """The size of the bundles after compression."""
     archived: dict[str, int]
-    """Maps each target to the size of its code in kpack archives."""
+    """The size of the code in kpack archives, keyed by target."""
     measured: int
     """The number of bundle bytes that were measured."""
 
@@ -79,8 +82,8 @@ def measure_code(
 ) -> MeasuredCode | None:
     """Return the sizes of a file's bundles after compression, or `None` without bundles or for an unreadable file.
 
-    This function compresses the bundles; with ``estimate``, only some of them. ``unpack`` opens the members of wheels.
-    Raises `WorkError` for errors of the system.
+    This function compresses the bundles, or only some of them with ``estimate``. ``unpack`` opens the members of
+    wheels. Raises `WorkError` for system errors.
     """
     if item.link is not None or item.content is None or not item.size:
         return None
@@ -130,7 +133,7 @@ def _sizes_of(view: Data, bundle: Bundle) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
-    """Yield the target of each code object and its size in a kpack archive, in one pass, without objects in memory."""
+    """Yield the target of each code object and its size in a kpack archive. Objects aren't kept in memory."""
     ordered = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
     yield from ((str(entry.target), KernelMeter(0).finish()) for entry in ordered if not entry.size)
     pieces = iter_entries(view, bundle, [entry for entry in ordered if entry.size])
@@ -142,7 +145,7 @@ def _archived(view: Data, bundle: Bundle) -> Iterator[tuple[str, int]]:
 
 
 def _pieces(data: Data, spans: Sequence[tuple[int, int]]) -> list[Data]:
-    """Return the pieces of data outside of some spans."""
+    """Return the pieces of data outside of ``spans``."""
     gaps, at = [], 0
     for start, stop in spans:
         gaps.append((at, start))
@@ -158,9 +161,9 @@ def _deflated(piece: Data) -> int:
 def measure_files(
     items: Sequence[Item], files: Sequence[FileFacts], progress: Progress, unpack: Unpack, *, estimate: bool
 ) -> dict[int, MeasuredCode]:
-    """Return the measurements of files with bundles, by index; ``items`` are the files, as they are held."""
+    """Return the measurements of files with bundles, keyed by index. ``items`` contains the files as inputs."""
     chosen = [place for place, file in enumerate(files) if file.parts]
-    progress.begin("measuring what could be saved", sum(items[place].size for place in chosen))
+    progress.begin("measuring possible savings", sum(items[place].size for place in chosen))
     found = {}
     with open_workers() as executor:
         for place in chosen:
@@ -182,7 +185,9 @@ def find_savings(
     packed: int | None,
     is_estimated: bool,
 ) -> Savings | None:
-    """Return the sizes after each action, or `None` without device code; ``measured`` is by index in ``files``.
+    """Return the sizes after each action, or `None` without device code.
+
+    ``measured`` is keyed by index in ``files``.
 
     Splitting and pruning are computed separately for each of ``gpus``. Every action is compared with the same values:
     the sizes of all files, and ``packed``, the total size of all wheels and sdists, if there are any. The part of
@@ -209,7 +214,7 @@ def find_savings(
 
 
 def _serving(gpu: str) -> Callable[[str], bool]:
-    """Return a function that says whether code for a target runs on a GPU, whatever the settings of its features."""
+    """Return a function that returns whether code for a target runs on a GPU, regardless of its feature settings."""
     owned = TargetId(gpu)
 
     @cache

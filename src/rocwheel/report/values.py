@@ -1,4 +1,4 @@
-"""The content of a report as plain values, for the JSON and the page. All sizes are in bytes."""
+"""The contents of a report as plain values, for the JSON and the page. All sizes are in bytes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rocwheel.targets.target_set import text_sort_key
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A file of a package; ``package`` is an index in the list of packages."""
+    """A file in a package. ``package`` is an index in the list of packages."""
 
     package: int
     path: str
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Files with the same content; ``wasted`` is the size of one copy in each package except the first."""
+    """Files with the same contents. ``wasted`` is the size of one copy in each package except for the first."""
 
     size: int
     wasted: int
@@ -25,11 +25,11 @@ class Copies(msgspec.Struct, frozen=True):
 
 
 HOST = ""
-"""The target of everything that is not code for a GPU."""
+"""The target for everything that isn't code for a GPU."""
 
 
 def part_sort_key(target: str) -> tuple[bool, tuple[tuple[int, int, int, str], str]]:
-    """Return the sort key for targets of parts: `HOST` first, and then by the numbers of the processors."""
+    """Return the sort key for targets of parts: `HOST` first, and then the numbers of the processors."""
     return target != HOST, text_sort_key(target)
 
 
@@ -50,35 +50,35 @@ class Part(msgspec.Struct, frozen=True):
     target: str
     size: int
     packed: int | None = None
-    """The share of the file's packed size, in proportion to ``size``, because wheels are not packed by target."""
+    """The share of the file's packed size, in proportion to ``size``, because wheels aren't packed by target."""
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One file."""
+    """A file."""
 
     package: int
     """The index of its package in the list of packages."""
     component: str
     path: str
     size: int
-    """The unpacked size; 0 for a further name of a file that is already counted."""
+    """The unpacked size, or 0 for an additional name of a file that is already counted."""
     packed: int | None = None
-    """The size in the wheel; `None` if the file is not packed."""
+    """The size in the wheel, or `None` if the file isn't packed."""
     parts: tuple[Part, ...] = ()
-    """The parts by target, which add up to the file. Empty for a file that consists only of host code."""
+    """The parts for each target, which add up to the file. Empty for a file that contains only host code."""
     link: str | None = None
     """The target of a symlink."""
     same_as: str = ""
-    """The path of the file that has the same content as a hard link."""
+    """The path of the file of which this file is a hard link."""
     problem: str = ""
-    """Why it could not be read."""
+    """The reason why the file couldn't be read."""
 
 
 class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel, an sdist, an installed distribution, an artifact, or files that belong to none."""
+    """A wheel, an sdist, an installed distribution, an artifact, or files without a package."""
 
     label: str
-    """The name of the package; if several have the same name, the name of the file."""
+    """The name of the package. If several packages have the same name, the name of the file."""
     kind: Kind
     source: str
     version: str = ""
@@ -86,17 +86,17 @@ class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     """The total size of its files."""
     packed: int | None = None
-    """The size of the wheel or sdist; `None` if the package is not packed."""
+    """The size of the wheel or sdist, or `None` if the package isn't packed."""
     rest: int | None = None
     """The part of ``packed`` that belongs to no file: headers and the directory of a wheel, and all of an sdist."""
     targets: tuple[str, ...] = ()
     """The GPU targets of the code in its files."""
     problem: str = ""
-    """Why it could not be read."""
+    """The reason why the package couldn't be read."""
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The totals; ``packed`` is `None` if nothing is packed."""
+    """The totals. ``packed`` is `None` if nothing is packed."""
 
     packages: int = 0
     files: int = 0
@@ -109,7 +109,7 @@ class Totals(msgspec.Struct, frozen=True):
 class Load(msgspec.Struct, frozen=True):
     """A library that a file loads: the requested name, and the file that the loader finds.
 
-    ``path`` and ``package`` are empty for a system library, and ``package`` is empty for a file of no distribution.
+    ``path`` and ``package`` are empty for a system library. ``package`` is empty for a file without a distribution.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Loading(msgspec.Struct, frozen=True):
 
 
 class FoundFault(msgspec.Struct, frozen=True):
-    """A finding of the audit; ``path`` is empty for a finding about a whole package."""
+    """A finding of the audit. ``path`` is empty for a finding about a whole package."""
 
     rule: str
     severity: str
@@ -147,12 +147,12 @@ class LostCode(msgspec.Struct, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """The files with the libraries that they load, and the findings of the audit."""
+    """The files with the libraries that they load, and the audit's findings."""
 
     files: tuple[Loading, ...] = ()
     findings: tuple[FoundFault, ...] = ()
     problem: str = ""
-    """The reason if there is no graph."""
+    """The reason why there is no graph."""
     lost: tuple[LostCode, ...] = ()
 
 
@@ -167,7 +167,7 @@ class SizeChange(str, enum.Enum):
 
 
 class PackageGrowth(msgspec.Struct, frozen=True):
-    """The change of a package; 0 and `None` stand for a side without the package."""
+    """The change of a package. For a side without the package, values are 0 or `None`."""
 
     label: str
     fate: SizeChange
@@ -178,7 +178,7 @@ class PackageGrowth(msgspec.Struct, frozen=True):
 
 
 class FileGrowth(msgspec.Struct, frozen=True):
-    """The change of a file; the path is empty on a side without the file."""
+    """The change of a file. The path is empty for a side without the file."""
 
     package: str
     fate: SizeChange
@@ -191,7 +191,7 @@ class FileGrowth(msgspec.Struct, frozen=True):
 
 
 class TargetGrowth(msgspec.Struct, frozen=True):
-    """The change of the code for a GPU target; 0 if there is no code."""
+    """The change of the code for a GPU target. Sizes are 0 if there is no code."""
 
     target: str
     old_size: int
@@ -199,7 +199,7 @@ class TargetGrowth(msgspec.Struct, frozen=True):
 
 
 class Against(msgspec.Struct, frozen=True):
-    """The size differences from an older state. Items without a difference are left out."""
+    """The size differences from an older state. Items without a difference are omitted."""
 
     path: str
     totals: Totals = Totals()
@@ -209,7 +209,7 @@ class Against(msgspec.Struct, frozen=True):
     """The files, largest differences first."""
     targets: tuple[TargetGrowth, ...] = ()
     problem: str = ""
-    """The reason if the older state can't be read; everything else is empty then."""
+    """The reason why the older state can't be read. In this case, all other fields are empty."""
 
 
 class Code(str, enum.Enum):
@@ -224,15 +224,15 @@ class Code(str, enum.Enum):
 
 
 class MatrixRow(msgspec.Struct, frozen=True):
-    """A library, or the files of a kernel library, which several packages may hold."""
+    """A library, or the files of a kernel library. Several packages may contain these files."""
 
     library: str
     """The path of the library, or of the folder of kernel files, with a star instead of a target."""
     packages: tuple[str, ...]
     targets: tuple[str, ...]
-    """The targets of its code, as spelled in the library."""
+    """The targets of its code, with the spelling in the library."""
     codes: tuple[Code, ...]
-    """The code for each GPU of the matrix."""
+    """The code for each GPU in the matrix."""
 
 
 class Matrix(msgspec.Struct, frozen=True):
@@ -251,10 +251,10 @@ class Action(str, enum.Enum):
 
 
 class Saving(msgspec.Struct, frozen=True):
-    """The sizes before and after an action, which is for one GPU if there is a target.
+    """The sizes before and after an action. If there is a target, the action is for that GPU.
 
-    The sizes before are the totals of the report for all actions. Packed sizes are those of whole wheels and sdists,
-    and `None` if nothing is packed.
+    The sizes before the action are always the totals of the report. Packed sizes are those of whole wheels and sdists,
+    or `None` if nothing is packed.
     """
 
     action: Action
@@ -266,7 +266,7 @@ class Saving(msgspec.Struct, frozen=True):
 
 
 class Savings(msgspec.Struct, frozen=True):
-    """The possible savings; ``measured`` of the ``of`` bytes in bundles were compressed to find them."""
+    """The possible savings. To determine them, ``measured`` of the ``of`` bytes in bundles were compressed."""
 
     is_estimated: bool
     measured: int
@@ -275,7 +275,7 @@ class Savings(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole content of a report."""
+    """The complete contents of a report."""
 
     paths: tuple[str, ...]
     totals: Totals

@@ -1,4 +1,4 @@
-"""Compares the outputs of a build with its manifest, and writes attestations about them."""
+"""Compares a build's outputs with its manifest, and writes attestations about them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified:
-    """Compare the files next to a manifest with it. Raises the errors of `read_manifest`.
+    """Compare the files next to a manifest with the manifest. Raises the errors of `read_manifest`.
 
-    Files that `rocwheel index` writes among distributions don't count as extra files.
+    Files that `rocwheel index` writes next to distributions don't count as extra files.
     """
     manifest = read_manifest(path)
     size = sum(output.size for output in manifest.outputs)
@@ -62,12 +62,17 @@ def _output_fault(folder: Path, output: ManifestOutput, advance: Callable[[int],
     path = folder / output.path
     parent = os.path.realpath(path.parent)
     if parent != os.path.normpath(os.path.join(os.path.realpath(folder), os.path.dirname(output.path))):  # noqa: PTH118, PTH120
-        return Fault("link", str(path), f"is reached through a symlink, in {parent}", "a file below the manifest")
+        return Fault(
+            "link",
+            str(path),
+            f"is reached through a symlink, in {parent}",
+            "a file in the manifest's folder or its subfolders",
+        )
     return find_fault(Promise(path, output.sha256, output.size), advance)
 
 
 def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
-    """Return a fault if the checksums next to a manifest differ from it."""
+    """Return a fault if the checksum file next to a manifest doesn't match the manifest."""
     path, faults = folder / SUMS_NAME, list[Fault]()
     if path.is_symlink():
         return [Fault("link", str(path), "is a symlink", "a file")]
@@ -77,14 +82,14 @@ def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
         expected = render_sums(manifest)
         with path.open("rb") as file:
             if file.read(len(expected) + 1) != expected:
-                faults.append(Fault("changed", str(path), "has other checksums", "those in the manifest"))
+                faults.append(Fault("changed", str(path), "contains other checksums", "the checksums in the manifest"))
     return faults
 
 
 def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
-    """Return the files among the outputs of a build that are not outputs, from those below its folder.
+    """Return the files in a build's folder, out of ``names``, that aren't outputs.
 
-    Files that `rocwheel index` writes there don't count.
+    Files that `rocwheel index` writes in this folder don't count.
     """
     known = {output.path for output in manifest.outputs}
     tops = _tops(manifest)
@@ -105,31 +110,31 @@ def _tops(manifest: BuildManifest) -> set[str]:
 def _extra_files(folder: Path, manifest: BuildManifest) -> list[Fault]:
     found = (path for top in sorted(_tops(manifest)) for path in _files_below(folder / top))
     names = extra_files(manifest, (path.relative_to(folder).as_posix() for path in found))
-    return [Fault("extra", str(folder / name), "is not in the manifest", "only files of this build") for name in names]
+    return [Fault("extra", str(folder / name), "isn't in the manifest", "only files of this build") for name in names]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield files and symlinks below a folder. Symlinks are not followed."""
+    """Yield the files and symbolic links in a folder and its subfolders. Links aren't followed."""
     for root, folders, files in os.walk(folder):
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]  # noqa: PTH114, PTH118
         yield from (Path(root, name) for name in (*files, *links) if not is_scratch(name))
 
 
 class Attested(msgspec.Struct, frozen=True):
-    """The attestations written for a build."""
+    """The attestations that were written for a build."""
 
     predicate: str
     """The path of the predicate, which is the same for all outputs."""
     statements: dict[str, str]
-    """Maps the path of each output to the path of its statement."""
+    """The path of each output's statement, keyed by the path of the output."""
 
 
 def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> Attested:
-    """Write statements about a build's outputs to ``attestations`` in its folder. ``path`` is as in `find_manifest`.
+    """Write statements about a build's outputs to ``attestations`` in its folder. For ``path``, see `find_manifest`.
 
     Raises `WorkError` if an output differs from the manifest, or if the folder contains another distribution, which
-    would be signed and uploaded, too. Raises `InputError` if a statement's path has another file, such as a signed
-    statement. Raises `ProblemsError` for several problems, before anything is written. Also raises the errors of
+    would also be signed and uploaded. Raises `InputError` if another file, such as a signed statement, has a
+    statement's path. Raises `ProblemsError` for several problems, before anything is written. Also raises the errors of
     `read_manifest`, and `WorkError` if writing fails.
     """
     source = find_manifest(path)
@@ -142,13 +147,17 @@ def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> 
     folder = source.parent / ATTESTATIONS
     predicate = make_predicate(manifest, text, builder)
     statements = {
-        output: folder / f"{output.path.removeprefix('dist/')}{STATEMENT_SUFFIX}"  # includes the folder of its family
+        output: folder
+        / f"{output.path.removeprefix('dist/')}{STATEMENT_SUFFIX}"  # includes the folder of the output's family
         for output in manifest.outputs
     }
     places = (folder / PREDICATE_NAME, *statements.values())
     taken = [place for place in places if os.path.lexists(place) and not is_own_attestation(place)]
-    found, expected = "was not written by rocwheel attest", "no file, or one that rocwheel attest wrote"
-    raise_all(str(folder), [InputError(path, found, expected=expected, remedy="Move it away.") for path in taken])
+    found, expected = "wasn't written by rocwheel attest", "no file, or a file that rocwheel attest wrote"
+    raise_all(
+        str(folder),
+        [InputError(path, found, expected=expected, remedy="Move the file to another folder.") for path in taken],
+    )
     _write(folder / PREDICATE_NAME, render_json(predicate))
     for output, place in statements.items():
         _write(place, render_json(make_statement(output, predicate)))

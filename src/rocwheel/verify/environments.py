@@ -1,4 +1,4 @@
-"""Compares the files of an installed environment with the RECORD of each distribution."""
+"""Compares the files in an installed environment with each distribution's RECORD."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STATE = ".expanded.json"
 _NOTES = ".device_links"
 """The records that ``rocm_sdk`` writes in the tree of development files.
 
-They contain the tree's source, and in a folder, the names of the linked files from device packages. RECORD lists the
+They contain the tree's source, and for each folder the names of the linked files from device packages. RECORD lists the
 tree as a whole.
 """
 
@@ -41,13 +41,16 @@ class AddedFiles(msgspec.Struct, frozen=True):
     extra: tuple[Path, ...] = ()
     """The files of unknown origin."""
     linked: dict[Path, Path] = {}
-    """Maps files in the development tree to the files in device packages that they stand for and that RECORD lists."""
+    """The files in device packages that files in the development tree link to, keyed by the latter.
+
+    RECORD lists them.
+    """
     unchecked: int = 0
-    """The number of files that ``rocm_sdk`` itself has written, and of links to files that are gone."""
+    """The number of files that ``rocm_sdk`` itself wrote, and of links to removed files."""
 
 
 def find_added(site: Path, listed: Container[Path]) -> AddedFiles:
-    """Return the files below ``site`` in the folders of ROCm's packages that are not ``listed``, without bytecode.
+    """Return the files in the folders of ROCm's packages that aren't ``listed``, except for bytecode.
 
     A listed folder is a tree that is expanded on demand, in which ``rocm_sdk`` may have its own files. Raises `OSError`
     for a folder that can't be read.
@@ -66,7 +69,7 @@ def _find_in(folder: Path, folders: Sequence[Path], listed: Container[Path]) -> 
     unlisted = [path for path in files if path not in listed]
     if folder not in listed:
         return AddedFiles(tuple(unlisted))
-    if len(unlisted) == len(files):  # the tree is being made, and its files are added to RECORD last
+    if len(unlisted) == len(files):  # the tree is being created, and its files are added to RECORD last
         return AddedFiles(unchecked=len(files))
     noted = frozenset(path for note in (folder / _NOTES).glob("*.json") for path in _read_note(note))
     own = [path for path in unlisted if _is_of_rocm_sdk(path.relative_to(folder).as_posix(), noted)]
@@ -75,13 +78,13 @@ def _find_in(folder: Path, folders: Sequence[Path], listed: Container[Path]) -> 
 
 
 def _source_of(link: Path, tree: Path, folders: Sequence[Path], listed: Container[Path]) -> Path | None:
-    """Return the file of a device package with the same path, for which a file in the tree stands."""
+    """Return the file in a device package that has the same path as a link in the tree."""
     places = (folder / link.relative_to(tree) for folder in folders if folder != tree)
     return next((place for place in places if place in listed), None)
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield files and symlinks. A path that is a file or a symlink to a folder is yielded itself."""
+    """Yield files and symbolic links. If the path itself is a file or a link to a folder, yield the path."""
     if folder.is_symlink() or not folder.is_dir():
         yield folder
         return
@@ -109,13 +112,13 @@ def _is_of_rocm_sdk(name: str, noted: Collection[str]) -> bool:
 
 
 _Rows: TypeAlias = "dict[Path, dict[tuple[str, str], RecordEntry]]"
-"""The rows of each file. Equal rows are kept once."""
+"""The distinct rows of each file."""
 _CODE = frozenset({".py", ".so"})
-"""The suffixes of files that interpreters load, for which installers and builds write hashes."""
+"""The file extensions of files that interpreters load, for which installers and builds write hashes."""
 
 
 class _Compared(msgspec.Struct, frozen=True):
-    """The result for one file."""
+    """The result for a file."""
 
     faults: list[Fault]
     size: int = 0
@@ -125,17 +128,19 @@ class _Compared(msgspec.Struct, frozen=True):
 
 
 def verify_environment(path: Path, site: Path, executor: Executor, progress: Progress) -> Verified:
-    """Compare the files of the environment at ``path`` whose packages are in ``site`` with RECORD.
+    """Compare the files in the environment at ``path``, whose packages are in ``site``, with RECORD.
 
-    A file that several packages list is compared with all rows. These are not compared: bytecode, which interpreters
-    write; files outside of the environment; and files without a hash. In the folders of ROCm's packages, a file that no
-    RECORD lists is a fault.
+    A file that several packages list is compared with all rows. Bytecode, which interpreters write, files outside of
+    the environment, and files without a hash aren't compared. In the folders of ROCm's packages, a file that no RECORD
+    lists is a fault.
     """
     faults: list[Fault] = []
     rows, unchecked = _collect_rows(site, faults)
     added = find_added(site, rows)
     rows |= {link: rows[source] for link, source in added.linked.items() if not _is_same(link, source)}
-    faults += [Fault("extra", str(path), "is in no RECORD", "only files of packages") for path in added.extra]
+    faults += [
+        Fault("extra", str(path), "isn't in any RECORD", "only files that belong to packages") for path in added.extra
+    ]
     unchecked += added.unchecked
     progress.begin(f"verifying {path}", sum(map(size_of, rows)))
     check = partial(_compare, advance=serialized(progress.advance))
@@ -148,7 +153,7 @@ def verify_environment(path: Path, site: Path, executor: Executor, progress: Pro
 
 
 def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
-    """Return the rows of all packages by file, and the number of rows that are not compared."""
+    """Return the rows in all packages, keyed by file, and the number of rows that aren't compared."""
     rows: _Rows = {}
     unchecked = 0
     prefix = find_prefix(site)
@@ -166,7 +171,7 @@ def _collect_rows(site: Path, faults: list[Fault]) -> tuple[_Rows, int]:
 
 
 def _link_fault(info: Path, prefix: Path) -> Fault | None:
-    """Return a fault for a ``.dist-info`` outside of the environment, because its RECORD can change independently."""
+    """Return a fault for a ``.dist-info`` folder outside of the environment. Its RECORD can change independently."""
     if not info.is_symlink() or Path(os.path.realpath(info)).is_relative_to(os.path.realpath(prefix)):
         return None
     return Fault("link", str(info), f"is a symlink to {os.path.realpath(info)}", "a folder in the environment")
@@ -180,7 +185,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def _read_rows(record: Path, site: Path, faults: list[Fault]) -> Iterator[tuple[Path, RecordEntry]]:
-    """Yield the files that RECORD lists, except RECORD itself, each with its row."""
+    """Yield the files that RECORD lists, except for RECORD itself, each with its row."""
     with reading_faults(str(record), faults):
         own = os.path.relpath(record, site)
         for entry in parse_record(read_regular(record), record):
@@ -198,7 +203,7 @@ def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[in
         if not hashed:
             return _without_hash(path)
         if not stat.S_ISREG(status.st_mode):
-            return _Compared([Fault("changed", place, "is not a file", "a file")])
+            return _Compared([Fault("changed", place, "isn't a file", "a file")])
         with open_unchanged(path) as file:
 
             @cache
@@ -215,7 +220,7 @@ def _compare(path: Path, entries: tuple[RecordEntry, ...], advance: Callable[[in
 def _without_hash(path: Path) -> _Compared:
     """Return the result for an existing file whose row has no hash.
 
-    Folders, symlinks, and files that change in use have no hash. A code file must have one.
+    Folders, symbolic links, and files that change in use have no hash. A code file must have a hash.
     """
     if path.suffix in _CODE and stat.S_ISREG(path.lstat().st_mode):
         return _Compared([Fault("unlisted", str(path), "has no hash in RECORD", "a sha256, sha384, or sha512 hash")])

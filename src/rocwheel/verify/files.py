@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 
 SubjectKind = Literal["build", "wheel", "sdist", "checksums", "index", "environment"]
 FaultKind = Literal["missing", "extra", "changed", "damaged", "unlisted", "link"]
-"""A file that is missing, should not exist, has other bytes, can't be read, is not listed, or is a symlink."""
+"""A file that is missing, is extra, has other bytes, can't be read, isn't listed, or is a symbolic link."""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A file that differs from its record."""
+    """A file that doesn't match its record."""
 
     kind: FaultKind
     place: str
     """The path of the file. A member of a wheel is ``WHEEL!MEMBER``."""
     found: str
-    """The actual state, such as a SHA-256 in hexadecimal digits, or the reason why it is unknown."""
+    """The actual state, such as a SHA-256 in hexadecimal, or the reason why it is unknown."""
     expected: str = ""
     """The recorded state."""
 
     @property
     def text(self) -> str:
-        """The fault in one line."""
+        """The fault as a single line."""
         text = f"{self.place}: {self.found}"
         return f"{text}; expected {self.expected}" if self.expected else text
 
@@ -63,26 +63,26 @@ class Verified(msgspec.Struct, frozen=True):
     path: str
     kind: SubjectKind
     files: int
-    """The number of compared files, or members of a wheel."""
+    """The number of compared files, or of compared members of a wheel."""
     size: int
     """The size of these files in bytes."""
     faults: tuple[Fault, ...] = ()
     unchecked: int = 0
-    """The number of files without a record to compare, or in other locations."""
+    """The number of files that have no record or are in other locations."""
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """The recorded facts about a file."""
+    """The recorded size and hash of a file."""
 
     path: Path
     sha256: str
-    """In hexadecimal digits; empty if unknown."""
+    """The SHA-256 in hexadecimal. Empty if unknown."""
     size: int | None = None
-    """In bytes; `None` if unknown."""
+    """The size in bytes, or `None` if unknown."""
 
 
 def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
-    """Return the fault of a file, or `None` if it matches its record. Symlinks are not followed."""
+    """Return a file's fault, or `None` if the file matches its record. Symbolic links aren't followed."""
     place = str(promise.path)
     faults: list[Fault] = []
     with reading_faults(place, faults):
@@ -90,7 +90,7 @@ def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | No
         if stat.S_ISLNK(status.st_mode):
             return Fault("link", place, "is a symlink", "a file")
         if not stat.S_ISREG(status.st_mode):
-            return Fault("changed", place, "is not a file", "a file")
+            return Fault("changed", place, "isn't a file", "a file")
         if promise.size is not None and status.st_size != promise.size:
             return Fault("changed", place, f"has {count(status.st_size, 'byte')}", count(promise.size, "byte"))
         with open_unchanged(promise.path) as file:
@@ -117,11 +117,11 @@ def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
 def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], bytes]) -> Fault | None:
     """Return the fault of a file according to its row. ``digest`` hashes the file with an algorithm.
 
-    The size is compared if the row has one. Raises the errors of ``digest``.
+    The size is compared if the row contains a size. Raises the errors of ``digest``.
     """
     algorithm = row.algorithm
     if algorithm not in STRONG_HASHES:
-        found = f"has only a hash by {algorithm} in RECORD" if algorithm else "has no hash in RECORD"
+        found = f"has only a hash of type {algorithm} in RECORD" if algorithm else "has no hash in RECORD"
         return Fault("unlisted", place, found, "a sha256, sha384, or sha512 hash")
     if row.size and row.size != str(size):
         return Fault("changed", place, f"has {count(size, 'byte')}", f"{row.size}, as in RECORD")
@@ -147,7 +147,7 @@ def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified
         members = {member.name: member for member in archive.members}
         faults += [Fault("damaged", str(one.source), one.found, one.expected) for one in archive.refused]
         faults += [
-            Fault("damaged", member.source, f"has {reason}", "a path inside the environment")
+            Fault("damaged", member.source, f"has {reason}", "a path in the environment")
             for member in archive.members
             if (reason := outside_reason(member.name))
         ]
@@ -175,7 +175,9 @@ def _text_faults(place: str, rows: tuple[RecordEntry, ...]) -> list[Fault]:
     number = sum(not _is_text(row.path) for row in rows)
     if not number:
         return []
-    return [Fault("damaged", place, f"has {count(number, 'name')} that {_ARE[number > 1]} not UTF-8", "UTF-8 text")]
+    return [
+        Fault("damaged", place, f"has {count(number, 'name')} that {_ARE[number > 1]} not valid UTF-8", "UTF-8 text")
+    ]
 
 
 def _is_text(name: str) -> bool:
@@ -187,7 +189,7 @@ def _is_text(name: str) -> bool:
 
 
 def _as_member(row: RecordEntry, members: Mapping[str, ZipMember]) -> RecordEntry:
-    """Return a row with its path in the form of archive names that are not UTF-8: in the code page of the format."""
+    """Return a row for an archive with names that aren't UTF-8. The row's path uses the format's code page."""
     if row.path in members or _is_text(row.path):
         return row
     name = row.path.encode("utf-8", "surrogateescape").decode("cp437")
@@ -201,9 +203,9 @@ def _gap_faults(
     for name in gaps.absent:
         yield Fault("missing", f"{path}!{name}", "is missing", "a member that RECORD lists")
     for name in gaps.unlisted:
-        yield Fault("extra", f"{path}!{name}", "is not in RECORD", "only members that RECORD lists")
+        yield Fault("extra", f"{path}!{name}", "isn't in RECORD", "only members that RECORD lists")
     for name, number in gaps.repeated.items():
-        yield Fault("unlisted", f"{path}!{name}", f"is listed {number} times in RECORD", "each member once")
+        yield Fault("unlisted", f"{path}!{name}", f"is listed {number} times in RECORD", "each member only once")
 
 
 def _pairs(
@@ -228,7 +230,7 @@ def _member_faults(pair: tuple[ZipMember, RecordEntry | None], advance: Callable
 
 
 def _digest(member: ZipMember, algorithm: str, advance: Callable[[int], object]) -> bytes:
-    """Return the hash of a member. Raise `InputError` for a damaged member."""
+    """Return a member's hash. Raises `InputError` for a damaged member."""
     hasher = hashlib.new(algorithm)
     for data in iter_member(member):
         hasher.update(data)
@@ -242,8 +244,8 @@ _METADATA = "PKG-INFO"
 def verify_sdist(path: Path) -> Verified:
     """Unpack a complete sdist, which verifies its checksum, and compare its name with its metadata.
 
-    There is no record of its other files, so they are not compared. A damaged sdist is a fault. So is a second metadata
-    file, which installers may confuse with the first.
+    The other files have no record, so they aren't compared. A damaged sdist is a fault. A second metadata file is also
+    a fault, because installers may confuse it with the first.
     """
     faults: list[Fault] = []
     names: tuple[str, ...] = ()
@@ -284,7 +286,7 @@ def find_checksums(folder: Path) -> list[Path]:
 def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare each file in a checksum file with its checksum.
 
-    A name that leads out of the folder is a fault, and its file is not read. Raises `InputError` for an unreadable
+    A name that leads outside of the folder is a fault, and its file isn't read. Raises `InputError` for an unreadable
     checksum file.
     """
     listed = parse_checksums(read_small(path, MAX_CHECKSUMS_SIZE, expected=_EXPECTED), str(path))
@@ -295,12 +297,14 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     check = partial(find_fault, advance=serialized(progress.advance))
     faults = [fault for fault in executor.map(check, promises) if fault]
     progress.end()
-    faults += [Fault("unlisted", str(path), f"names {name}", "files below its folder") for name in outside]
+    faults += [
+        Fault("unlisted", str(path), f"names {name}", "files in its folder or its subfolders") for name in outside
+    ]
     return Verified(str(path), "checksums", len(promises), sum(sizes), tuple(faults))
 
 
 def size_of(path: Path) -> int:
-    """Return the size of a file, or 0 if it is missing, which is reported separately."""
+    """Return the size of a file, or 0 if the file is missing, because that is reported separately."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""Compares the files of a package index in a folder with its pages (:pep:`503`, :pep:`691`)."""
+"""Compares the files in a package index in a folder with its pages (:pep:`503`, :pep:`691`)."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ if TYPE_CHECKING:
 
 
 class ListedHere(msgspec.Struct, frozen=True):
-    """A local file, with the facts that pages list about it. All these pages agree."""
+    """A local file, with its data from pages. All these pages have the same data."""
 
     promise: Promise
     metadata: Promise | None
     """The record of the core metadata next to the file."""
     pages: tuple[Path, ...]
     sized: tuple[Path, ...] = ()
-    """The pages that list its size."""
+    """The pages that list the file's size."""
 
 
 class CheckedFiles(msgspec.Struct, frozen=True):
-    """The faults of an index's files and pages."""
+    """The faults in an index's files and pages."""
 
     faults: tuple[Fault, ...]
     blamed: frozenset[tuple[Path, str]]
-    """The folders of faulty pages, each with the name of the file that the pages describe wrongly."""
+    """The folders of faulty pages, each with the name of the file whose data on the pages is wrong."""
 
 
 class _Checked(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class _Checked(msgspec.Struct, frozen=True):
 def check_files(listed: Sequence[ListedHere], executor: Executor, advance: Callable[[int], object]) -> CheckedFiles:
     """Compare each file with all pages that list it.
 
-    A file that matches some page is good, and the pages that disagree are at fault.
+    If a file matches a page, the file is correct, and all pages with other data are faulty.
     """
     by_file: dict[Path, list[_Checked]] = defaultdict(list)
     for one in executor.map(partial(_check, advance=advance), listed):
@@ -77,7 +77,7 @@ def check_files(listed: Sequence[ListedHere], executor: Executor, advance: Calla
 
 
 def _of_pages(one: _Checked, group: Sequence[_Checked]) -> Iterator[Fault]:
-    """Yield a fault for each page that describes a file wrongly while another page describes it correctly."""
+    """Yield a fault for each page with wrong data about a file for which another page has the correct data."""
     good = next((other.listed for other in group if not other.faults), None)
     if good is None or not any(fault.kind == "changed" for fault in one.faults):
         return
@@ -101,7 +101,7 @@ def _check(listed: ListedHere, advance: Callable[[int], object]) -> _Checked:
 
 
 def _size_faults(listed: ListedHere) -> Iterator[Fault]:
-    """Yield a fault for each page with another size of a file that matches its hash."""
+    """Yield a fault for each page with the wrong size of a file that matches its hash."""
     promise = listed.promise
     if promise.size is None or _linked_fault(msgspec.structs.replace(promise, size=None), id):
         return
@@ -124,7 +124,7 @@ def _metadata_faults(listed: ListedHere) -> list[Fault]:
 
 
 def _linked_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | None:
-    """Return the fault of an index file, which may be a symlink: many indexes have links to distributions."""
+    """Return the fault of an index file. It may be a symbolic link, because many indexes link to distributions."""
     try:
         path = promise.path.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -142,11 +142,11 @@ def _compare_metadata(listed: ListedHere, faults: list[Fault]) -> None:
         members = {member.name: member for member in read_directory(path)}
         member = members.get(f"{find_dist_info(path, members)}/METADATA")
         if member is None or read_member(member) != read_regular(beside.path):
-            faults.append(Fault("changed", str(beside.path), "is not METADATA of the wheel", "the same contents"))
+            faults.append(Fault("changed", str(beside.path), "doesn't match the wheel's METADATA", "the same contents"))
 
 
 class _Disagreement(msgspec.Struct, frozen=True):
-    """A page of a project that disagrees with the other form about a file."""
+    """A project's page that has other data about a file than the other form of the page."""
 
     page: Path
     filename: str
@@ -157,14 +157,14 @@ class _Disagreement(msgspec.Struct, frozen=True):
     def fault(self) -> Fault:
         """The fault in the report."""
         found = f"lists {self.filename} with other hashes" if self.is_listed else f"doesn't list {self.filename}"
-        return Fault("unlisted", str(self.page), found, "the contents of the other page")
+        return Fault("unlisted", str(self.page), found, "the same contents as the other page")
 
 
 def verify_index(folder: Path, executor: Executor, progress: Progress, *, has_links: bool = False) -> Verified:
     """Read all pages of an index in both forms, and compare the listed files and core metadata.
 
-    If a file matches one page and the other page disagrees, the fault is that page's. With ``has_links``, files on
-    other servers are downloaded and compared, too. Raises the store's errors for a server that doesn't respond.
+    If a file matches one page but not the other, the other page has the fault. With ``has_links``, files on other
+    servers are also downloaded and compared. Raises the store's errors for a server that doesn't respond.
     """
     faults: list[Fault] = []
     pages = local_pages(folder)
@@ -190,7 +190,7 @@ def verify_index(folder: Path, executor: Executor, progress: Progress, *, has_li
 
 
 def _size_of(promise: Promise) -> int:
-    """Return the listed size, or else the size of the file."""
+    """Return the listed size, or the size of the file if no size is listed."""
     return size_of(promise.path) if promise.size is None else promise.size
 
 
@@ -198,7 +198,7 @@ def _all_projects(pages: Iterable[Path], faults: list[Fault]) -> list[str]:
     lists = {page: set(trusted_projects(_read_page(page, faults))) for page in pages}
     projects = sorted(set[str]().union(*lists.values()))
     faults += [
-        Fault("unlisted", str(page), f"doesn't list {project}", "the contents of the other page")
+        Fault("unlisted", str(page), f"doesn't list {project}", "the same contents as the other page")
         for page, found in lists.items()
         for project in projects
         if project not in found
@@ -220,9 +220,9 @@ class _Collected:
 
     def __init__(self, folder: Path) -> None:
         self.listed: dict[tuple[Path, str, str], ListedHere] = {}
-        """Each listed file, once if the pages agree about it."""
+        """Each listed file, or several entries for a file if the pages have different data."""
         self.elsewhere: dict[tuple[str, str], ListedFile] = {}
-        """The files in other locations, by URL and hash. If a page lists a size, it is known."""
+        """The files in other locations, keyed by URL and hash. If a page lists a size, the size is known."""
         self.disagreements: list[_Disagreement] = []
         self._folder = folder
 
@@ -279,7 +279,7 @@ def _files_of(page: Path, faults: list[Fault]) -> Iterator[ListedFile]:
 
 
 def _local(file: ListedFile, folder: Path) -> Path | None:
-    """Return the path of a local file, relative to the folder as given, or `None` for other files."""
+    """Return the path of a local file, relative to the given folder, or `None` for other files."""
     parts = urlsplit(file.url)
     if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
         return None

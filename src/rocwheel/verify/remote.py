@@ -1,4 +1,4 @@
-"""Compares builds and indexes at URLs with their manifests and pages. Each file is read once and not kept."""
+"""Compares builds and indexes at URLs with their manifests and pages. Each file is read only once and isn't kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _Stream(msgspec.Struct, frozen=True):
-    """The record of a file, and the way to read its bytes."""
+    """A file's record, and the function that reads its bytes."""
 
     place: str
     read: Callable[[], Iterable[bytes]]
@@ -43,7 +43,7 @@ class _Stream(msgspec.Struct, frozen=True):
 
 
 class _Counted:
-    """A file of an index, which counts its bytes."""
+    """A file in an index that counts its bytes."""
 
     def __init__(self, file: ListedFile) -> None:
         self.file = file
@@ -69,10 +69,10 @@ def has_manifest(url: str) -> bool:
 
 
 def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verified:
-    """Compare the outputs of a build with its manifest at ``url``.
+    """Compare a build's outputs with its manifest at ``url``.
 
-    If the server lists the folder, other files are also checked. Raises the errors of `parse_manifest` and of the
-    store.
+    If the server lists the folder, other files are also checked. Raises the errors of `parse_manifest` and the store's
+    errors.
     """
     store, name = open_file(url)
     text = _read(store.stream(name), shown_url(url))
@@ -88,7 +88,7 @@ def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verifie
 
 
 def verify_index_at(url: str, executor: Executor, progress: Progress, *, has_links: bool = False) -> Verified:
-    """Compare the files and core metadata of an index with its pages, in the form that the server provides.
+    """Compare the files and core metadata in an index with its pages, in the form that the server provides.
 
     Files on other servers are compared only with ``has_links``. Raises `InputError` if no page lists projects, and the
     store's errors.
@@ -113,7 +113,10 @@ def verify_index_at(url: str, executor: Executor, progress: Progress, *, has_lin
 def check_listed(
     files: Sequence[ListedFile], executor: Executor, progress: Progress, place: str
 ) -> tuple[list[Fault], int]:
-    """Compare files of the index at ``place``, and their core metadata, with its pages. Return faults and the size."""
+    """Compare files in the index at ``place``, and their core metadata, with its pages.
+
+    Return the faults and the size.
+    """
     counted = [_Counted(file) for file in files]
     streams = [_Stream(shown_url(one.file.url), one.read, one.file.sha256, one.file.size) for one in counted]
     streams += [_metadata(file) for file in files if file.metadata_sha256]
@@ -169,7 +172,7 @@ def _fault(stream: _Stream, advance: Callable[[int], object]) -> Fault | None:
 
 
 def _raise_of_store(error: InputError) -> None:
-    """Raise an error that is not about a single file, such as a server that doesn't respond."""
+    """Raise an error that isn't about a single file, such as a server that doesn't respond."""
     if isinstance(error, StoreError):
         raise error
 
@@ -181,14 +184,14 @@ def _sums_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
     except MissingFileError:
         return
     if found != expected:
-        yield Fault("changed", place, "has other checksums", "those in the manifest")
+        yield Fault("changed", place, "contains other checksums", "the checksums in the manifest")
 
 
 def _extra_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
     with suppress(UnlistableError, MissingFileError):
         names = [stored.name for stored in store.list()]
         for name in extra_files(manifest, names):
-            yield Fault("extra", store.place(name), "is not in the manifest", "only files of this build")
+            yield Fault("extra", store.place(name), "isn't in the manifest", "only files of this build")
 
 
 def _read(pieces: Iterable[bytes], place: str) -> bytes:
@@ -196,5 +199,5 @@ def _read(pieces: Iterable[bytes], place: str) -> bytes:
     for piece in pieces:
         data += piece
         if len(data) > MOST_OF_MANIFEST:
-            raise InputError(place, f"is larger than {MOST_OF_MANIFEST >> 20} MiB", expected="a file of a build")
+            raise InputError(place, f"is larger than {MOST_OF_MANIFEST >> 20} MiB", expected="a manifest")
     return bytes(data)

@@ -1,4 +1,4 @@
-"""Identifies the contents of a path, and verifies them."""
+"""Identifies the contents at a path, and verifies them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.verify.files import Verified
 
 _INDEX = "simple"
-"""The folder name of an index in mirrors and stores, next to the folder of the files."""
+"""The folder name of an index in mirrors and stores, next to the folder with the files."""
 _EXPECTED = f"a {MANIFEST_NAME}, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
 
 
@@ -39,10 +39,10 @@ def verify(
 ) -> Iterator[Verified]:
     """Yield the results for ``path``: a single result, or one for each wheel and sdist in a folder.
 
-    An environment with several site-packages folders has one result for each. A folder of distributions, with its
-    family folders, also has results for its checksum files, its index, and the manifest of its build. For the folder
-    above an index, as in mirrors, the result is for the index. With ``has_links``, files that the pages of an index
-    list on other servers are compared, too.
+    An environment with several site-packages folders has a result for each of them. A folder of distributions, with its
+    family folders, also has results for its checksum files, its index, and its build manifest. For the parent folder of
+    an index, as in mirrors, the result is for the index. With ``has_links``, files on other servers that the index's
+    pages list are also compared.
 
     Raises `InputError` for a path that can't be verified, and for an unreadable manifest.
     """
@@ -61,7 +61,7 @@ def verify(
     elif path.name in CHECKSUM_FILES:
         yield verify_checksums(path, executor, progress)
     elif path.is_file() and path.suffix != ".json" and not _begins_as_object(path):
-        raise InputError(path, "has nothing that can be verified", expected=_EXPECTED)
+        raise InputError(path, "contains nothing that rocwheel can verify", expected=_EXPECTED)
     else:
         yield verify_build(path, executor, progress)
 
@@ -84,7 +84,7 @@ def _verify_folder(folder: Path, executor: Executor, progress: Progress, *, has_
             for site in sites:
                 yield verify_environment(folder if len(sites) == 1 else site, site, executor, progress)
         elif is_project_folder(folder):
-            found, remedy = "is the folder of one project of an index", f"Give the folder above it: {folder.parent}"
+            found, remedy = "is the folder of a single project in an index", f"Pass its parent folder: {folder.parent}"
             raise InputError(folder, found, expected="the whole index", remedy=remedy)
         elif is_local_index(folder):
             yield from _verify_indexes(folder, executor, progress, has_links=has_links)
@@ -99,7 +99,7 @@ def _verify_files(folder: Path, executor: Executor, progress: Progress, *, has_l
     found, lists = find_distributions(folder), find_checksums(folder)
     indexes = [index for index in _indexes_of(folder, has_files=bool(found)) if is_local_index(index)]
     if not found and not lists and not indexes:
-        raise InputError(folder, "contains nothing that can be verified", expected=_EXPECTED)
+        raise InputError(folder, "contains nothing that rocwheel can verify", expected=_EXPECTED)
     for path in found:
         yield verify_wheel(path, executor, progress) if path.suffix == ".whl" else verify_sdist(path)
     for path in lists:
@@ -122,4 +122,4 @@ def _indexes_of(folder: Path, *, has_files: bool) -> Iterator[Path]:
     if has_files:
         index = default_output(folder)
         place = folder.parent / index.name
-        yield place if place.resolve() == index else index  # relative if the folder is
+        yield place if place.resolve() == index else index  # relative if the folder is relative

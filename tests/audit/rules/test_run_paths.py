@@ -231,6 +231,6 @@ def test_a_folder_is_an_error_only_where_others_can_put_a_library_into_it(entry:
 def test_a_folder_that_all_can_write_to_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", runpath="/home/me/lib:/tmp/lib")), select=("run-path-build-folder",))
     assert finding.found == (
-        "searches '/home/me/lib', '/tmp/lib', a folder of the build machine; any user on the machine can put a "
+        "searches '/home/me/lib', '/tmp/lib', a folder on the build machine; any user on the machine can put a "
         "library into '/tmp/lib'"
     )

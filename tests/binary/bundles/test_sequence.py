@@ -45,7 +45,7 @@ def test_a_bundle_that_expands_two_hundred_times_to_gigabytes_is_refused(
         list(iter_bundles(fixture(name), name="a.co"))
     assert str(caught.value) == (
         f"a.co: bundle 0 at offset 0x0: {size} bytes that decompress to 4613738496 bytes; "
-        "expected at most 1 GiB, or 200 times its size. Don't unpack it unless you trust its source."
+        "expected at most 1 GiB, or 200 times its packed size. Don't unpack this file unless you trust its source."
     )
 
 

@@ -227,7 +227,7 @@ def test_a_missing_file_is_called_that(name: str) -> None:
 
 
 def test_a_folder_is_no_scheduler_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Name a file, not a folder"):
+    with pytest.raises(InputError, match="Pass a file instead of a folder"):
         read_address(str(tmp_path))
 
 
