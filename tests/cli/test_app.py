@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
-VALUES = "Leave it out, or put its option before it, and quote a value that has blanks."
+VALUES = "Remove it, or put its option before it, and quote values with spaces."
 TOOLS = (
     "cmake, hip, bazel, torch, jax, spack, nix, gentoo, gentoo-desc, ebuild, debian, debian-build, rpm, target-lst, "
     "file-name"
@@ -29,15 +29,15 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
         ("qqq", "rocwheel: has no command 'qqq'. See rocwheel --help."),
         (
             "--quiet build",
-            "rocwheel: has no option --quiet. Options of a command come behind its name: rocwheel COMMAND --quiet",
+            "rocwheel: has no option --quiet. A command's options come after its name: rocwheel COMMAND --quiet",
         ),
         (
             "jax -q wheel",
-            "rocwheel jax: has no option -q. Options of a command come behind its name: rocwheel jax COMMAND -q",
+            "rocwheel jax: has no option -q. A command's options come after its name: rocwheel jax COMMAND -q",
         ),
         (
             "--verbose build",
-            "--verbose: stands before the command; expected with --version, or behind the command's name",
+            "--verbose: comes before the command; expected with --version, or after the command's name",
         ),
         ("build --artifact-dri x", "rocwheel build: has no option --artifact-dri. Did you mean --artifact-dir?"),
         ("build --zzz", "rocwheel build: has no option --zzz. See rocwheel build --help."),
@@ -62,10 +62,10 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
             f"rocwheel promote: the argument DIST, the option --to, and the option --output are missing. {PROMOTE}",
         ),
         ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),
-        ("about x", f"rocwheel about: takes no arguments, and is given 'x'. {VALUES} See rocwheel about --help."),
+        ("about x", f"rocwheel about: takes no arguments, but got 'x'. {VALUES} See rocwheel about --help."),
         (
             "diff old new more",
-            f"rocwheel diff: takes no arguments but OLD NEW, and is given 'more'. {VALUES} See rocwheel diff --help.",
+            f"rocwheel diff: takes no arguments but OLD NEW, but got 'more'. {VALUES} See rocwheel diff --help.",
         ),
         ("targets flags --tool make gfx906", f"--tool: is 'make'; expected one of {TOOLS}"),
         ("build --jobs two", "--jobs: is 'two'; expected a whole number, at least 0"),

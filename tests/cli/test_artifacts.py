@@ -34,7 +34,7 @@ def test_a_pipe_is_not_waited_for(
         os.mkfifo(tmp_path / "pipes" / name)
     done = run(*arguments, "--quiet")
     assert done.returncode == 2
-    assert f"{found}: can't be read (it isn't a regular file)" in done.stderr
+    assert f"{found}: can't be read (it is neither a regular file nor a folder)" in done.stderr
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> No
         done = rocwheel(*words)
         assert (done.returncode, done.stdout) == (
             0,
-            "2 archives fetched, 0 there already\ncompared with its size alone: 2 archives\n",
+            "2 archives fetched, 0 there already\ncompared with only its size: 2 archives\n",
         )
     listed = rocwheel("artifacts", "list", tmp_path / "here", "--json", "--quiet")
     assert [one["artifact"] for one in json.loads(listed.stdout)["artifacts"]] == [
@@ -162,13 +162,13 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
         ["unsorted_run_generic", "1", "0", "1"],
     ]
     assert finished.stdout.endswith(
-        "dropped links to files that are not among the sources: 1\n"
+        "dropped links to files that aren't among the sources: 1\n"
         "  bin/absent\n"
-        "files that no rule matches, put into the catch-all artifact: 2\n"
+        "files that match no rule, added to the catch-all artifact: 2\n"
         "  bin/absent\n"
         "  unknown\n"
         "programs required from the system:\n"
-        "  /usr/bin/perl  by bin/hipcc\n"
+        "  /usr/bin/perl  for bin/hipcc\n"
     )
 
 
@@ -176,7 +176,7 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
 def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> None:
     finished = run_from_prefix("import", prefix, "--output", tmp_path / "artifacts")
 
-    assert "files that no rule matches, put into the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
+    assert "files that match no rule, added to the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
     assert "  unknown\n" not in finished.stdout
 
 
@@ -351,4 +351,4 @@ def test_a_target_that_a_shard_declares_and_lacks_is_named(run: Run, tmp_path: P
     assert not (tmp_path / "out").exists()
     command = ("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "--allow-missing")
     status, stdout, _ = run(*command)
-    assert (status, "a has nothing for gfx950, which its dist_info.json names" in stdout) == (0, True)
+    assert (status, "a has no files for gfx950, although its dist_info.json lists this target" in stdout) == (0, True)

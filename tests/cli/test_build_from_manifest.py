@@ -148,7 +148,7 @@ def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
 def test_options_beside_a_manifest_are_refused(run: Run, first: Path, options: list[str]) -> None:
     assert again(run, first, *options) == (
         2,
-        f"error: {options[0]}: is given with --from-manifest, which has all options. Leave it out.\n",
+        f"error: {options[0]}: is given with --from-manifest, which has all options. Remove the option.\n",
     )
 
 
@@ -156,7 +156,7 @@ def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, 
     change(first, level=1)
     assert again(run, first, "--level", "6") == (
         2,
-        "error: --level: is given with --from-manifest, which has all options. Leave it out.\n",
+        "error: --level: is given with --from-manifest, which has all options. Remove the option.\n",
     )
 
 
@@ -172,7 +172,9 @@ def test_the_build_itself_is_never_built_over(run: Run, first: Path) -> None:
     before = files(first)
     done = run("build", "--from-manifest", first / MANIFEST, "--dest-dir", first)
     assert (done.status, files(first) == before) == (2, True)
-    assert "--dest-dir: is the folder of the manifest, which a build removes first; expected another" in done.stderr
+    assert (
+        "--dest-dir: is the manifest's folder, and a build removes the manifest first; expected another" in done.stderr
+    )
 
 
 def test_neither_artifacts_nor_a_manifest_is_told(run: Run, tmp_path: Path) -> None:

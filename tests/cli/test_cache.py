@@ -115,7 +115,7 @@ def test_verify_names_and_removes_what_is_damaged(run: Run, tmp_path: Path, path
     paths[1].write_bytes(raw)
     done = run("cache", "info", "--verify")
     assert done.status == 1
-    assert done.stdout == f"{paths[1]}: was damaged, and is removed\n3 entries (30.3 kB), 1 damaged\n"
+    assert done.stdout == f"{paths[1]}: was damaged and was removed\n3 entries (30.3 kB), 1 damaged\n"
     assert json.loads(run("cache", "info", "--verify", "--json").stdout) == {
         "schema": "rocwheel.cache-verify/1",
         "folder": str(tmp_path / "packed"),
@@ -146,8 +146,8 @@ def test_verify_tells_what_it_could_not_read_or_remove(
     done = run("cache", "info", "--verify")
     assert done.status == 1
     assert done.stdout.splitlines() == [
-        f"{paths[1]}: is damaged, and can't be removed",
-        f"{paths[0]}: can't be read (Input/output error), and stays",
+        f"{paths[1]}: is damaged and can't be removed",
+        f"{paths[0]}: can't be read (Input/output error), so it stays",
         "3 entries (30.3 kB), 1 damaged, 1 unreadable",
     ]
 
@@ -170,14 +170,14 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_looked_at(tmp_p
             str(tmp_path / "packed"),
             "2 entries, 20.2 kB of at most 10.0 GB",
             "used between 1970-01-02T00:00:00Z and 1970-01-03T00:00:00Z",
-            f"{closed}: can't be read (Permission denied), and is not counted",
+            f"{closed}: can't be read (Permission denied), so it isn't counted",
         ],
         [],
     )
     assert cache_as_user("info", "--verify") == (
         1,
         [
-            f"{closed}: can't be read (Permission denied), and stays",
+            f"{closed}: can't be read (Permission denied), so it stays",
             "2 entries (20.2 kB), 0 damaged, 1 unreadable",
         ],
         [],
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_looked_at(tmp_p
     assert cache_as_user("prune", "--max-size=0") == (
         1,
         ["removed 2 entries (20.2 kB); left: 0 (0 bytes)"],
-        [f"error: {closed}: can't be read (Permission denied). Check its permissions."],
+        [f"error: {closed}: can't be read (Permission denied). Check the permissions."],
     )
 
 
@@ -200,7 +200,7 @@ def test_prune_says_why_entries_stay(tmp_path: Path, paths: list[Path]) -> None:
         [
             (
                 f"error: {tmp_path}/packed: 3 entries can't be removed (Permission denied), such as {paths[0]}. "
-                "Check its permissions, that its disk may be written, and what is there."
+                "Check the permissions, whether the disk is writable, and the contents."
             )
         ],
     )

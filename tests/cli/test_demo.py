@@ -35,7 +35,7 @@ def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("rocwheel.cli.build.run_demo", interrupt)
     finished = run("demo", "-d", Path("here"))
-    assert finished == (130, "", "what is finished stays in here\ninterrupted\n")
+    assert finished == (130, "", "finished files stay in here\ninterrupted\n")
 
 
 @pytest.mark.deep

@@ -34,7 +34,7 @@ def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -
     small, fewer, more = tmp_path / "small.so", tmp_path / "fewer.so", tmp_path / "more.so"
     status, out, err = run("device", "compress", FIXTURES / "v22/libtwo.plain.so", "-o", small)
     assert (status, out) == (0, f"{small}: 2 of 2 bundles changed, 33.8 kB -> 4.1 kB of device code\n")
-    assert err.endswith("note: ROCm 6.2 and later read the result\n")
+    assert err.endswith("note: the result is for ROCm 6.2 and later\n")
     assert run("device", "prune", small, "--targets", "gfx1030,gfx906", "-o", fewer)[0] == 0
     assert targets_of(run, fewer) == [["gfx1030", "gfx906"]] * 2
     assert run("device", "retarget", "gfx1030=gfx1031,gfx1036", fewer, "-o", more)[0] == 0
@@ -141,7 +141,7 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
         (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room (--compress)."),
         (
             ["retarget", "gfx1030=gfx1031", "/dev/null"],
-            "/dev/null: isn't a regular file; expected a file or a folder",
+            "/dev/null: is neither a regular file nor a folder; expected a file or a folder",
         ),
     ],
     ids=[
@@ -418,7 +418,7 @@ def test_an_archive_whose_name_and_content_disagree_is_named(run: Run, tree: Pat
     said = {
         "list": "is named for gfx906, but lists gfx90a",
         "inspect": "is named for gfx906, but lists gfx90a",
-        "runs-on": "gfx906 on a stock runtime from ROCm 7.14 on: finds nothing",
+        "runs-on": "gfx906 on a stock runtime since ROCm 7.14: finds nothing",
     }.get(command, "is named for gfx906, but contains code for gfx90a")
     assert (finished.status, said in finished.stdout + finished.stderr) == (status, True)
     assert list(tree.parent.iterdir()) == [tree]

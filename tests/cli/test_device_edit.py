@@ -39,7 +39,7 @@ def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_pat
     source = FIXTURES / "v22/libtwo.plain.so"
     assert run("device", "prune", source, "-k", "gfx906", "-o", tmp_path / "plain.so")[2].count("note") == 0
     _, _, err = run("device", "compress", source, "--header-version", "3", "-o", tmp_path / "v3.so")
-    assert err.endswith("note: ROCm 7.1 and later read the result\n")
+    assert err.endswith("note: the result is for ROCm 7.1 and later\n")
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def test_respelled_host_entry_is_reported(run: Run, tmp_path: Path) -> None:
     source.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes())
     _, _, err = run("device", "compress", source, "-o", output)
     assert (
-        "note: respelled the host entries of 1 bundle from clang 16's form to clang 17's, since later readers "
-        "refuse the old form in compressed bundles\n"
+        "note: changed the host entries of 1 bundle from Clang 16's form to Clang 17's, because later readers "
+        "reject the old form in compressed bundles\n"
     ) in err
     assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", "-v", output)[1]
     assert "host entries" not in run("device", "compress", output, "-o", tmp_path / "again.hipfb")[2]
@@ -100,10 +100,10 @@ def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> No
     mixed.write_bytes(plain.ljust(24576, b"\0") + newer)
     _, out, err = run("device", "compress", mixed, "-o", output)
     assert "1 of 2 bundles changed" in out
-    assert err.endswith("note: ROCm 7.1 and later read the result\n")
+    assert err.endswith("note: the result is for ROCm 7.1 and later\n")
     _, out, err = run("device", "compress", mixed, "-o", output, "--rocm", "6.4")
     assert "2 of 2 bundles changed" in out
-    assert err.endswith("note: ROCm 6.2 and later read the result\n")
+    assert err.endswith("note: the result is for ROCm 6.2 and later\n")
 
 
 @pytest.mark.slow

@@ -468,7 +468,7 @@ def test_a_compressed_bundle_is_told_to_machines(run: Run, tmp_path: Path, codes
 def test_what_is_wrong_is_said_and_nothing_is_written(run: Run, tmp_path: Path, codes: list[Path]) -> None:
     status, out, err = run("device", "bundle", *codes, codes[0], "/dev/null", "-o", tmp_path / "x.hipfb")
     assert (status, out) == (2, "")
-    assert err == "error: /dev/null: isn't a regular file; expected a file or a folder\n"
+    assert err == "error: /dev/null: is neither a regular file nor a folder; expected a file or a folder\n"
     status, out, err = run("device", "bundle", *codes, codes[0], "-o", tmp_path / "x.hipfb")
     assert (status, out) == (2, "")
     assert err == (

@@ -53,7 +53,7 @@ def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path
 @pytest.mark.slow
 def test_a_level_for_code_that_is_not_compressed_is_refused(run: Run, tree: Path, tmp_path: Path) -> None:
     done = run("device", "split", tree, "--output", tmp_path / "out", "--scheme", "none", "--level", "5")
-    message = "error: --level: is for code that is compressed, and --scheme none stores it; expected --scheme"
+    message = "error: --level: is for compressed code, but --scheme none doesn't compress code; expected --scheme"
     assert (done.status, done.stderr) == (2, f"{message} zstd-per-kernel\n")
     assert not (tmp_path / "out").exists()
 
@@ -286,7 +286,7 @@ def test_a_library_without_device_code_and_an_empty_folder_are_split_as_they_are
 def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
     status, _, err = run("device", "split", tree, "--archives", folder, "--output", tmp_path / "out")
     assert status == 2
-    assert err.startswith(f"error: --archives: {folder!r} names no folder for archives; expected a folder below")
+    assert err.startswith(f"error: --archives: {folder!r} isn't a folder for archives; expected a folder in")
     assert not (tmp_path / "out").exists()
 
 
@@ -356,18 +356,18 @@ def test_a_gpu_runs_what_the_given_device_wheels_bring(run: Run, tmp_path: Path)
     assert (status, err) == (0, "")
     assert (
         text.splitlines()[0]
-        == f"{host}!demo/libtwo.so: gfx1030 on a stock runtime from ROCm 7.14 on: uses gfx1030 in 2 bundles {same}"
+        == f"{host}!demo/libtwo.so: gfx1030 on a stock runtime since ROCm 7.14: uses gfx1030 in 2 bundles {same}"
     )
     status, text, err = run("targets", "runs-on", "gfx906", host, device)
     assert (status, err) == (1, "")
     assert text.splitlines()[0].startswith(
-        f"{host}!demo/libtwo.so: gfx906 on a stock runtime from ROCm 7.14 on: finds nothing in 2 bundles"
+        f"{host}!demo/libtwo.so: gfx906 on a stock runtime since ROCm 7.14: finds nothing in 2 bundles"
     )
     status, text, err = run("targets", "runs-on", "gfx906", host)
     why = "finds nothing in 2 bundles (no archive at .kpack/libtwo.so_@GFXARCH@.kpack)"
     assert (status, text.splitlines()[0]) == (
         1,
-        f"{host}!demo/libtwo.so: gfx906 on a stock runtime from ROCm 7.14 on: {why}",
+        f"{host}!demo/libtwo.so: gfx906 on a stock runtime since ROCm 7.14: {why}",
     )
 
 
@@ -392,10 +392,10 @@ def test_the_document_tells_all(run: Run, tmp_path: Path) -> None:
 def test_options_for_wheels_are_refused_for_folders(run: Run, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     status, _, err = run("device", "split", tmp_path / "tree", "--overlay-root", "x", "--output", tmp_path / "out")
-    assert (status, err) == (2, f"error: {tmp_path}/tree: is not a wheel; expected wheels for --overlay-root\n")
+    assert (status, err) == (2, f"error: {tmp_path}/tree: isn't a wheel; expected wheels for --overlay-root\n")
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
     status, _, err = run("device", "split", tmp_path / "tree", wheel, "--output", tmp_path / "out")
-    found = "is split together with something else; expected one file or folder, or wheels"
+    found = "is passed together with other paths; expected a single file or folder, or wheels"
     assert (status, err) == (2, f"error: {wheel}: {found}\n")
 
 
@@ -420,13 +420,13 @@ def test_splitting_again_leaves_one_consistent_set_and_says_what_went(run: Run, 
     out = tmp_path / "out"
     assert run("device", "split", wheel, "--output", out).status == 0
     asked = run("device", "split", wheel, "--output", out, "-t", "gfx906", "--dry-run")
-    assert asked.stdout.splitlines()[0].startswith("would be removed, as it is of an earlier split: ")
+    assert asked.stdout.splitlines()[0].startswith("would be removed, because it is from an earlier split: ")
     status, text, err = run("device", "split", wheel, "--output", out, "-t", "gfx906")
     assert (status, "warning" in err) == (0, False)
     assert text.splitlines()[:3] == [
-        f"removed, as it is of an earlier split: {out}/demo_device_gfx1030-1.0-py3-none-linux_x86_64.whl",
-        f"removed, as it is of an earlier split: {out}/demo_device_gfx90a-1.0-py3-none-linux_x86_64.whl",
-        "replaced 2 wheels of an earlier split",
+        f"removed, because it is from an earlier split: {out}/demo_device_gfx1030-1.0-py3-none-linux_x86_64.whl",
+        f"removed, because it is from an earlier split: {out}/demo_device_gfx90a-1.0-py3-none-linux_x86_64.whl",
+        "replaced 2 wheels from an earlier split",
     ]
     assert len(list(out.iterdir())) == 2
 
@@ -467,7 +467,10 @@ def test_a_wheel_that_is_another_than_its_name_says_is_refused(run: Run, tmp_pat
 def test_two_wheels_of_one_name_are_refused(run: Run, tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
     status, _, err = run("device", "split", *wheels, "--output", tmp_path / "out")
-    assert (status, err) == (2, f"error: {wheels[1]}: has the name of {wheels[0]}; expected each wheel once\n")
+    assert (status, err) == (
+        2,
+        f"error: {wheels[1]}: has the same name as {wheels[0]}; expected each wheel only once\n",
+    )
     assert not (tmp_path / "out").exists()
 
 

@@ -130,7 +130,7 @@ def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
         raise PermissionError(13, "Permission denied", "/proc/secret")
 
     monkeypatch.setattr("rocwheel.environment.about.read_about", fail)
-    remedy = "Check that it is there, its permissions and the free space."
+    remedy = "Check whether it exists, its permissions, and the free space."
     assert run("about") == (1, "", f"error: /proc/secret: can't be used (Permission denied). {remedy}\n")
 
 

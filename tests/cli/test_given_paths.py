@@ -53,7 +53,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, tmp_path: Path) ->
 
 def test_a_file_in_the_place_of_a_folder_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    expected = f"error: {tmp_path}/file: is not a folder. Name a folder.\n"
+    expected = f"error: {tmp_path}/file: isn't a folder. Pass a folder.\n"
     assert run("targets", "detect", "--check", "--root", tmp_path / "file") == (2, "", expected)
 
 
@@ -77,7 +77,7 @@ def test_a_folder_to_write_a_file_to_is_refused(
     finished = run(*command)
     assert finished.status == 2
     assert finished.stderr in {
-        "error: out/: names a folder; expected a file. Change --output.\n",
+        "error: out/: is a folder; expected a file. Change --output.\n",
         "error: out: is a folder; expected an output file. Change --output.\n",
     }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.co", "a.hipfb"]
@@ -104,7 +104,7 @@ def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_cod
     os.mkfifo(tmp_path / "pipe")
     for output, error in (
         ("-", "--output: is -, but this command can't write to standard output. Name a file."),
-        ("pipe", "pipe: isn't a regular file; expected an output file. Change --output."),
+        ("pipe", "pipe: is neither a regular file nor a folder; expected an output file. Change --output."),
     ):
         assert run("device", "prune", "a.hipfb", "--targets", "gfx906", "-o", output) == (2, "", f"error: {error}\n")
     error = "-: can't be read (No such file or directory). rocwheel doesn't read standard input here. Pass a file."

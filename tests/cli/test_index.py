@@ -87,7 +87,7 @@ def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_files_that_are_not_listed_are_reported(dist_dir: Path) -> None:
     (dist_dir / "notes.txt").write_text("")
-    expected = f"not in the index, as it is not a wheel or .tar.gz sdist: {dist_dir}/notes.txt\n"
+    expected = f"not in the index, because it isn't a wheel or a .tar.gz sdist: {dist_dir}/notes.txt\n"
     assert expected in run(dist_dir).stderr
     assert run(dist_dir, "--quiet").stderr == ""
 
@@ -140,7 +140,7 @@ def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -
     finished = run(dist_dir, "--output", "/etc/passwd")
     assert (finished.returncode, finished.stderr) == (
         2,
-        "error: /etc/passwd: is not a folder. Choose a folder for the index with --output.\n",
+        "error: /etc/passwd: isn't a folder. Choose a folder for the index with --output.\n",
     )
 
 
@@ -152,8 +152,8 @@ def test_folders_with_distributions_are_named(dist_dir: Path) -> None:
     finished = run(dist_dir)
     assert finished.returncode == 0
     assert finished.stderr.endswith(
-        f"not in the index, as it is a folder: {dist_dir}/gfx94X-dcgpu. "
-        "Index it by itself, as two folders can have different files of one name.\n"
+        f"not in the index, because it is a folder: {dist_dir}/gfx94X-dcgpu. Index the folder separately, because "
+        "two folders can have different files with the same name.\n"
     )
     assert run(dist_dir, "--quiet").stderr == ""
 
@@ -211,7 +211,7 @@ def test_a_page_that_somebody_edited_is_mended_and_named(dist_dir: Path, tmp_pat
     right = page.read_text()
     page.write_text(right.replace("sha256", "sha255"))
     assert (
-        f"{page}: was edited by somebody; it is again as the files are, and marks of yanked files in it are kept\n"
+        f"{page}: was edited by hand; now it matches the files again, and the marks of yanked files are kept\n"
         in run(dist_dir).stderr
     )
     assert page.read_text() == right
@@ -222,8 +222,9 @@ def test_a_page_that_somebody_edited_is_mended_and_named(dist_dir: Path, tmp_pat
 def test_a_file_of_the_future_is_named(dist_dir: Path, tmp_path: Path) -> None:
     os.utime(dist_dir / "a-1.0-py3-none-any.whl", (2**33, 2**33))
     assert (
-        "dated in the future, so the index says that they were uploaded now: 1 file (a-1.0-py3-none-any.whl). "
-        "Is the clock right, here and where they were made?\n" in run(dist_dir).stderr
+        "dated in the future, so the index contains the current time as their upload time: 1 file "
+        "(a-1.0-py3-none-any.whl). Check the clocks of this machine and of the machine that created the files.\n"
+        in run(dist_dir).stderr
     )
 
 
@@ -233,7 +234,7 @@ def test_what_is_passed_over_is_named_by_the_folder_that_has_it(run: Run, tmp_pa
         make_wheel(tmp_path / name, f"alpha-{name}", {}, tag="py3-none-any")
     (tmp_path / "b" / "notes.txt").write_text("x")
     done = run("index", tmp_path / "a", tmp_path / "b", "--output", tmp_path / "simple")
-    assert f"not in the index, as it is not a wheel or .tar.gz sdist: {tmp_path}/b/notes.txt" in done.stderr
+    assert f"not in the index, because it isn't a wheel or a .tar.gz sdist: {tmp_path}/b/notes.txt" in done.stderr
 
 
 NO_NAME = (
@@ -290,7 +291,7 @@ def test_a_file_that_is_not_listed_is_named_on_one_line(run: Run, dist: Path, na
     status, _, err = run("index", dist)
     shown = name.replace("\n", "\\n").replace("\x1b", "\\x1b")
     assert status == 0
-    assert f"not in the index, as it is not a wheel or .tar.gz sdist: {dist}/{shown}\n" in err
+    assert f"not in the index, because it isn't a wheel or a .tar.gz sdist: {dist}/{shown}\n" in err
 
 
 class _Texts(HTMLParser):
@@ -365,7 +366,7 @@ def test_each_page_that_somebody_edited_is_named_and_mended(
     path.write_bytes(re.sub(rb"\ba\b", b"evil", before))
     status, _, err = run("index", dist)
     assert status == 0
-    assert f"{path}: was edited by somebody; it is again as the files are" in err
+    assert f"{path}: was edited by hand; now it matches the files again" in err
     assert path.read_bytes() == before
 
 

@@ -341,7 +341,7 @@ def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> No
     done = run("index", "mirror", "http://h/", "--project", "rocm[libraries,device]", "-o", tmp_path / "here")
     assert done.status == 2
     message = "error: --project: rocm[libraries,device] names extras."
-    assert done.stderr == f"{message} Give --with-requirements as well, or leave the extras out.\n"
+    assert done.stderr == f"{message} Add --with-requirements, or remove the extras.\n"
 
 
 @pytest.mark.slow

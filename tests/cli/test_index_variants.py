@@ -165,14 +165,14 @@ def test_the_list_goes_with_the_last_variant(run: Run, dist: Path) -> None:
         (
             "gfx90a:xnack+",
             (
-                "error: --variants-for: names gfx90a:xnack+, which no variant can be for; expected targets of GPUs "
+                "error: --variants-for: contains gfx90a:xnack+, which can't have a variant; expected GPU targets "
                 "without features, such as gfx90a\n"
             ),
         ),
         (
             "gfx9-4-generic",
             (
-                "error: --variants-for: names gfx9-4-generic, which no variant can be for; expected targets of GPUs "
+                "error: --variants-for: contains gfx9-4-generic, which can't have a variant; expected GPU targets "
                 "without features, such as gfx90a\n"
             ),
         ),
@@ -194,7 +194,7 @@ def test_an_index_for_what_no_variant_is_for_is_refused(run: Run, dist: Path, wo
 
 def test_a_gpu_without_a_variant_is_named(run: Run, dist: Path) -> None:
     _, _, err = run("index", dist, "--variants", "--variants-for", "gfx906")
-    assert "--variants-for: no variant is for gfx906; installers take the one for no GPU." in err
+    assert "--variants-for: there is no variant for gfx906; installers choose the variant without a GPU." in err
 
 
 def test_a_build_makes_the_wheels_that_an_index_would_make(run: Run, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_yanking_keeps_the_machines_of_families(run: Run, dist: Path) -> None:
         add_variants(folder)
     output = dist.parent / "simple"
     status, _, err = run("index", dist, "--variants-for", "gfx942", "--output", output)
-    assert (status, "no variant is for" in err) == (0, False)
+    assert (status, "there is no variant for" in err) == (0, False)
     lists = {path: path.read_bytes() for path in output.rglob("*-variants.json")}
     assert {path.relative_to(output).parts[0] for path in lists} == set(TARGETS)
     wheel = f"{STEM}-py3-none-any-gfx942.whl"

@@ -43,9 +43,9 @@ def run(run: Run) -> Run:
 @pytest.mark.parametrize(
     ("name", "readers"),
     [
-        ("v18/saxpy.ccob.hipfb", ", read by no ROCm"),
-        ("v19/saxpy.ccob.hipfb", ", read by ROCm 6.2 and later"),
-        ("v22/libtwo.ccob.so", ", read by ROCm 7.1 and later"),
+        ("v18/saxpy.ccob.hipfb", ", which no ROCm release can read"),
+        ("v19/saxpy.ccob.hipfb", ", for ROCm 6.2 and later"),
+        ("v22/libtwo.ccob.so", ", for ROCm 7.1 and later"),
         ("v22/saxpy.hipfb", " kB"),
     ],
 )
@@ -491,7 +491,7 @@ def test_path_that_is_not_a_binary_is_refused(run: Run, tmp_path: Path, content:
 
 def test_a_folder_without_binaries_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
-    assert run(tmp_path) == (0, "", f"warning: {tmp_path}: holds no binary\n")
+    assert run(tmp_path) == (0, "", f"warning: {tmp_path}: contains no binary\n")
     assert run("-q", tmp_path) == (0, "", "")
 
 

@@ -66,7 +66,7 @@ def test_every_command_speaks_json(project: Path, arguments: list[str], schema: 
 def test_labels_of_rocwheel_are_refused_beside_jax_own_programs(project: Path, option: str) -> None:
     made = rocwheel("jax", "wheel-targets", "--tool", "jax", option, "//x:y", cwd=project)
     assert (made.returncode, made.stdout) == (2, "")
-    said = f"{option}: is '//x:y', but --tool jax doesn't use rocwheel. Leave it out, or give --tool rocwheel."
+    said = f"{option}: is '//x:y', but --tool jax doesn't use rocwheel. Remove the option, or add --tool rocwheel."
     assert said in " ".join(made.stderr.split())
 
 
@@ -114,7 +114,7 @@ def test_bazelrc_leaves_an_edited_file_alone_unless_forced(project: Path) -> Non
 def test_check_needs_a_file_to_compare_with(project: Path) -> None:
     failed = rocwheel("jax", "bazelrc", "--check", cwd=project)
     assert failed.returncode == 2
-    assert "--check compares with a file: name it with --output" in failed.stderr
+    assert "--check compares with a file: pass the file with --output" in failed.stderr
 
 
 @pytest.mark.slow

@@ -53,10 +53,13 @@ def test_the_spelling_of_make_becomes_that_of_the_shell_with_a_warning(tmp_path:
     assert made.returncode == 0
     assert '--repo_env=ROCM_PATH="${ROCM_PATH?}"' in made.stdout
     assert '--repo_env=CC="$CLANG"' in made.stdout
-    assert "#   $(ROCM_PATH): is make's spelling; a shell gets ${ROCM_PATH?}. Set that variable" in made.stdout
+    assert (
+        "#   $(ROCM_PATH): is make's syntax; the shell command has ${ROCM_PATH?} instead. Set that variable"
+        in made.stdout
+    )
     told = " ".join(made.stderr.split())
-    assert "$$CLANG is make's spelling; a shell gets $CLANG." in told
-    assert "by --file Makefile" in told
+    assert "$$CLANG is make's syntax; the shell command has $CLANG instead." in told
+    assert "with --file Makefile" in told
 
 
 @pytest.mark.slow
@@ -205,7 +208,7 @@ def test_a_pipe_and_an_absent_file_are_refused(tmp_path: Path) -> None:
 def test_either_a_command_line_or_files_are_given(arguments: list[str], tmp_path: Path) -> None:
     made = rocwheel("jax", "translate", *arguments, cwd=tmp_path)
     assert made.returncode == 2
-    assert "give either a command line behind --, or --file" in " ".join(made.stderr.split())
+    assert "pass either a command line after --, or --file" in " ".join(made.stderr.split())
 
 
 # The files get their names one after another; the process ends itself before one of them does.

@@ -64,7 +64,7 @@ def test_output_that_is_cut_short_is_reported(tmp_path: Path, unbuffered: str) -
             [sys.executable, "-c", code], stdout=out, stderr=subprocess.PIPE, text=True, check=False, env=environ
         )
     assert (tmp_path / "out").stat().st_size == 1000
-    assert done.stderr == "error: the output: can't be written (File too large). Check where it goes.\n"
+    assert done.stderr == "error: the output: can't be written (File too large). Check its destination.\n"
     assert done.returncode == 1
 
 
@@ -88,7 +88,7 @@ def test_a_working_directory_that_is_gone_is_named(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "error: the working directory: is gone, or was moved. Change to a folder that is there.\n",
+        "error: the working directory: was removed or moved. Change to an existing folder.\n",
     )
 
 

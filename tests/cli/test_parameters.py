@@ -77,22 +77,37 @@ def test_words_become_what_the_hints_say(words: list[str], expected: dict[str, A
         ("--number=\u0663", "--number: is '\u0663'; expected a whole number from 0 to 9"),
         (
             "--output=",
-            "--output: is empty; expected a file, folder or URL. Is a variable unset? The current folder is '.'.",
+            (
+                "--output: is empty; expected a file, folder, or URL. Check for an unset variable. For the current "
+                "folder, use '.'."
+            ),
         ),
         (
             "--library=",
-            "--library: is empty; expected the name of a library, such as librccl.so.1. Is a variable unset?",
+            "--library: is empty; expected the name of a library, such as librccl.so.1. Check for an unset variable.",
         ),
-        ("", "PATH: is empty; expected a file, folder or URL. Is a variable unset? The current folder is '.'."),
-        ("s3:/a", "s3:/a: has one slash; expected s3:// for a URL. For a path that begins so, write ./s3:/..."),
+        (
+            "",
+            (
+                "PATH: is empty; expected a file, folder, or URL. Check for an unset variable. For the current folder, "
+                "use '.'."
+            ),
+        ),
+        (
+            "s3:/a",
+            (
+                "s3:/a: has only one slash after its scheme; expected s3:// for a URL. For a path with this beginning, "
+                "write ./s3:/..."
+            ),
+        ),
         (
             "s3:b",
             (
-                "s3:b: has no slashes behind its scheme; expected s3:// for a URL. For a path that begins so, write "
-                "./s3:..."
+                "s3:b: has no slashes after its scheme; expected s3:// for a URL. For a path with this beginning, "
+                "write ./s3:..."
             ),
         ),
-        ("--table=a/", "a/: names a folder; expected a file. Change --table."),
+        ("--table=a/", "a/: is a folder; expected a file. Change --table."),
     ],
 )
 def test_a_word_that_is_none_of_the_values_is_refused(word: str, told: str) -> None:
@@ -113,7 +128,7 @@ def test_an_empty_value_of_an_option_is_no_place(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = run(*words, name, "")
-    expected = f"error: {name}: is empty; expected a file, folder or URL. Is a variable unset?"
+    expected = f"error: {name}: is empty; expected a file, folder, or URL. Check for an unset variable."
     assert (done.status, expected in done.stderr) == (2, True), done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -122,7 +137,10 @@ def test_an_empty_value_is_no_library(run: Run) -> None:
     done = run("repair", "a.whl", "--dlopen", "")
     assert (done.status, done.stderr) == (
         2,
-        "error: --dlopen: is empty; expected the name of a library, such as librccl.so.1. Is a variable unset?\n",
+        (
+            "error: --dlopen: is empty; expected the name of a library, such as librccl.so.1. Check for an unset "
+            "variable.\n"
+        ),
     )
 
 
@@ -156,7 +174,10 @@ def test_a_url_with_one_slash_is_no_path(
     word = next(word for word in words if ":/" in word)
     done = run(*words)
     begin = f"{word.partition(':')[0]}:/"
-    expected = f"{word}: has one slash; expected {begin}/ for a URL. For a path that begins so, write ./{begin}..."
+    expected = (
+        f"{word}: has only one slash after its scheme; expected {begin}/ for a URL. For a path with this beginning, "
+        f"write ./{begin}..."
+    )
     assert (done.status, expected in done.stderr) == (2, True), done.stderr
     assert list(tmp_path.iterdir()) == []
 

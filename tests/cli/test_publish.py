@@ -156,7 +156,8 @@ def test_unfinished_uploads_of_other_runs_are_told(run: Run, dist: Path, tmp_pat
     finished = run("publish", dist, tmp_path / "store")
     assert (finished.status, finished.stderr.count("warning")) == (0, 1)
     assert (
-        "has 1 unfinished upload, of runs that were ended or are under way: .rocwheel-uploads/0abc." in finished.stderr
+        "has 1 unfinished upload from runs that were ended or are still in progress: .rocwheel-uploads/0abc."
+        in finished.stderr
     )
 
 
@@ -218,7 +219,7 @@ def test_no_advice_loses_the_files_and_marks_of_others(run: Run, dist: Path, tmp
 def test_a_folder_that_is_named_like_a_wheel_is_named(run: Run, dist: Path, tmp_path: Path, command: str) -> None:
     (dist / "z-1.0-py3-none-any.whl").mkdir()
     done = run(command, *((dist, tmp_path / "store") if command == "publish" else (dist,)))
-    says = f"as it is not a wheel or .tar.gz sdist: {dist}/z-1.0-py3-none-any.whl"
+    says = f"because it isn't a wheel or a .tar.gz sdist: {dist}/z-1.0-py3-none-any.whl"
     assert (done.status, says in " ".join(done.stderr.split())) == (0, True)
 
 
@@ -228,7 +229,7 @@ def test_a_page_that_somebody_has_damaged_or_edited_is_named(run: Run, dist: Pat
     whole = page.read_bytes()
     page.write_bytes(whole[:99])
     done = run("publish", dist, tmp_path / "store", "--json")
-    what = "was edited by somebody; it is again as the files are, and marks of yanked files in it are kept"
+    what = "was edited by hand; now it matches the files again, and the marks of yanked files are kept"
     assert f"{page}: {what}" in " ".join(done.stderr.split())
     assert json.loads(done.stdout)["edited"] == [str(page)]
     assert page.read_bytes() == whole

@@ -44,7 +44,10 @@ def test_other_words_stay_as_they_are(words: str) -> None:
 def test_an_old_option_beside_its_new_one_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         translate_reference_options(["build", "--level=6", "--no-wheel-compression"])
-    assert str(caught.value) == "--no-wheel-compression: is now --level, which is given, too. Give one of them."
+    assert (
+        str(caught.value)
+        == "--no-wheel-compression: is now --level, which is also on the command line. Remove one of them."
+    )
 
 
 WORDS = ["--linux-amdgpu-families", "--linux-amdgpu-families=a", "--no-wheel-compression", "--build-packages", "--"]

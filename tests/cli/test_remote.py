@@ -1,4 +1,4 @@
-"""URLs in the place of files and folders: what is read of them, and what a store or server refuses."""
+"""URLs instead of files and folders: what is read of them, and what a store or server refuses."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_text_names_the_url_and_how_much_was_read(run: Run, wheel: Path, ranges:
 
 def test_an_audit_says_what_it_did_not_compare(run: Run, ranges: str, faulty: FaultyServer) -> None:
     finished = run("audit", "--no-closed", ranges)
-    assert re.search(r"read \d+\.\d kB of 8\.[45] MB, without comparing what was not read", finished.stderr)
+    assert re.search(r"read \d+\.\d kB of 8\.[45] MB, without comparing the hashes in RECORD", finished.stderr)
     assert faulty.sent < 200_000
 
 
@@ -103,7 +103,7 @@ def test_packages_beside_those_that_are_audited_may_be_at_a_url(
     other = make_wheel(tmp_path / "other", "other", {"other.py": b""}, requires=("demo",))
     finished = run("audit", "--closed", other, *(word.format(ranges) for word in words))
     assert (finished.status, "read " in finished.stderr) == (0, True)
-    assert f"of 8.4 MB, without comparing what was not read with its hash in RECORD: {ranges}\n" in finished.stderr
+    assert f"of 8.4 MB, without comparing the hashes in RECORD for the other bytes: {ranges}\n" in finished.stderr
     assert faulty.sent < 200_000
     assert run("audit", "--closed", other).status == 1
 
@@ -113,7 +113,7 @@ def test_a_server_without_ranges_sends_the_whole_file(run: Run, wheel: Path) -> 
         url = f"{address}/{wheel.name}"
         finished = run("inspect", url)
     assert finished.stdout == run("inspect", wheel).stdout.replace(str(wheel), url)
-    assert re.search(r"read 8\.[45] MB of 8\.[45] MB, as the server sends whole files only: ", finished.stderr)
+    assert re.search(r"read 8\.[45] MB of 8\.[45] MB, because the server sends only whole files: ", finished.stderr)
 
 
 @needs_nginx

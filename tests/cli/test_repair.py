@@ -42,7 +42,7 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(
         "  plugin-1.0.dist-info/WHEEL: Root-Is-Purelib\n"
         "    - true\n"
         "    + false\n"
-        "  gives up 2 folders that may have libraries on some machine; --keep keeps them\n"
+        "  drops 2 folders that may have libraries on some machines; --keep keeps them\n"
         "    ~ /opt/rocm/lib (1 file)\n"
         "    ~ rocm/lib (1 file)\n"
     )
@@ -100,7 +100,7 @@ def test_the_last_option_for_a_kind_of_run_paths_counts(run: Run, plugin_wheel: 
 def test_a_pin_that_has_nothing_to_pin_is_reported(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     done = run("repair", wheel, "--check", "--pin", "minor")
-    told = "--pin minor pins nothing: the wheel gets no requirement of a package given by '--with'"
+    told = "--pin minor has no effect: the wheel gets no requirement for a package in '--with'"
     assert (done.status, told in " ".join(done.stderr.split())) == (0, True)
 
 
@@ -120,7 +120,8 @@ def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_rest_on_a
     assert done.status == 0
     assert done.stderr.splitlines() == [
         (
-            "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core>=7,<11 is based on the package's known layout: "
+            "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core>=7,<11 is based on the package's "
+            "known layout: "
             "to pin its minor version, add the package with --with"
         )
     ]
@@ -209,8 +210,8 @@ def test_a_file_that_stays_as_it_was_is_told_with_the_reason(run: Run, tmp_path:
     files: dict[str, Path | bytes] = {f"ext/{path.relative_to(tree)}": path for path in sorted(tree.rglob("*.so"))}
     wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
     done = run("repair", wheel, "--dry-run")
-    reason = "since ext/lib/libmid.so would no longer find libtool.so.3 in /opt/tool/lib"
-    assert f"  ext/lib/libmid.so: left as it was, {reason}\n" in done.stdout
+    reason = "because ext/lib/libmid.so would no longer find libtool.so.3 in /opt/tool/lib"
+    assert f"  ext/lib/libmid.so: left unchanged, {reason}\n" in done.stdout
 
 
 def test_many_findings_of_one_kind_are_counted_and_json_has_all(run: Run, tmp_path: Path) -> None:

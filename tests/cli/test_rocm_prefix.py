@@ -52,5 +52,5 @@ def test_tree_like_amds_has_no_file_without_a_rule_but_its_tests(release: Releas
 
     imported = rocwheel("artifacts", "import", tmp_path / "rocm", "--output", tmp_path / "artifacts", "-v")
 
-    title = "files that no rule matches, put into the catch-all artifact: 1\n"
+    title = "files that match no rule, added to the catch-all artifact: 1\n"
     assert f"{title}  tests/hip/run.sh\n" in imported.stdout

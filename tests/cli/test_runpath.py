@@ -149,7 +149,7 @@ def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
     refused = run(*arguments)
     assert (refused.status, refused.stdout) == (2, "")
     assert refused.stderr.startswith(f"error: RUNPATH: {found}; expected $ORIGIN, $ORIGIN/FOLDER, or an absolute path")
-    assert refused.stderr.endswith("--force sets it all the same.\n")
+    assert refused.stderr.endswith("To set it anyway, add --force.\n")
     assert not (tmp_path / "fixed").exists()
     forced = run(*arguments, "--force")
     assert (forced.status, forced.stderr) == (0, f"warning: the run path {found}\n")

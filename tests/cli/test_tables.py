@@ -59,7 +59,7 @@ def table() -> Table:
     made = Table(box=box.SIMPLE_HEAD, show_footer=True)
     made.add_column("package", footer="2 packages")
     made.add_column("size", footer="13.2 MB", justify="right")
-    made.add_column("asked for by")
+    made.add_column("requested by")
     made.add_row("rocm-sdk-core", "1.2 MB", "lib/libhsa.so.1: GLIBC_2.17 and more")
     made.add_row("rocm", "12.0 MB", "")
     return made
@@ -68,7 +68,7 @@ def table() -> Table:
 def test_a_table_that_fits_stays_as_it_is(table: Table) -> None:
     assert shown(table, 67) == (
         "\n"
-        "  package            size   asked for by\n"
+        "  package            size   requested by\n"
         " ────────────────────────────────────────────────────────────────\n"
         "  rocm-sdk-core    1.2 MB   lib/libhsa.so.1: GLIBC_2.17 and more\n"
         "  rocm            12.0 MB\n"
@@ -81,7 +81,7 @@ def test_a_table_that_fits_stays_as_it_is(table: Table) -> None:
 def test_text_wraps_between_words_and_numbers_keep_their_units(table: Table) -> None:
     assert shown(table, 48) == (
         "\n"
-        "  package            size   asked for by\n"
+        "  package            size   requested by\n"
         " ──────────────────────────────────────────────\n"
         "  rocm-sdk-core    1.2 MB   lib/libhsa.so.1:\n"
         "                            GLIBC_2.17 and more\n"
@@ -98,7 +98,7 @@ def test_columns_go_below_their_rows_where_their_words_have_no_room(table: Table
         "  package            size\n"
         " ──────────────────────────────────\n"
         "  rocm-sdk-core    1.2 MB\n"
-        "    asked for by: lib/libhsa.so.1:\n"
+        "    requested by: lib/libhsa.so.1:\n"
         "      GLIBC_2.17 and more\n"
         "  rocm            12.0 MB\n"
         "\n"

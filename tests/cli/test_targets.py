@@ -74,7 +74,7 @@ def test_a_pipe_is_refused_rather_than_left_out(
 ) -> None:
     pipe = tmp_path / name
     os.mkfifo(pipe)
-    expected = f"error: {pipe}: isn't a regular file; expected {wanted}\n"
+    expected = f"error: {pipe}: is neither a regular file nor a folder; expected {wanted}\n"
     assert run_targets(*arguments, pipe) == (2, "", expected)
 
 

@@ -71,7 +71,10 @@ def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_coherent_names_what_is_needed_and_not_given(run_targets: Run, tmp_path: Path) -> None:
     torch = _wheel(tmp_path, "torch", "gfx906", requires="blas>=2")
-    expected = "torch: gfx906\nneeded, but not given, so not compared: blas\ncoherent; served by all: gfx906\n"
+    expected = (
+        "torch: gfx906\nnot compared, because these required packages aren't given: blas\ncoherent; served by all: "
+        "gfx906\n"
+    )
     assert run_targets("coherent", torch) == (0, expected, "")
 
 
@@ -172,7 +175,7 @@ def test_a_reduced_set_without_targets_is_reported_with_the_reason(run_targets: 
     assert run_targets("coherent", tmp_path, "--reduce") == (
         1,
         "",
-        "no target is served by every package with device code\n",
+        "the packages with device code have no target in common\n",
     )
 
 
@@ -180,7 +183,7 @@ def test_a_reduced_set_without_targets_is_reported_with_the_reason(run_targets: 
 def test_a_reduced_set_that_lacks_what_is_required_is_reported(run_targets: Run, tmp_path: Path) -> None:
     blas = _wheel(tmp_path, "blas", "gfx906", "gfx1100")
     finished = run_targets("coherent", blas, "--reduce", "--targets", "gfx1100,gfx90a")
-    assert finished == (1, "gfx906\ngfx1100\n", "the set does not serve gfx90a, which --targets asks for\n")
+    assert finished == (1, "gfx906\ngfx1100\n", "the set doesn't serve gfx90a, which --targets requires\n")
 
 
 @pytest.mark.slow
@@ -247,7 +250,7 @@ def test_coherent_counts_no_gpu_as_served_where_the_folder_of_kernels_is_absent(
             "blas: gfx906, gfx1030\n"
             "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which is missing: it finds no kernels "
             "for any GPU\n"
-            "no target is served by every package with device code\n"
+            "the packages with device code have no target in common\n"
             "not coherent; served by all: nothing\n"
         ),
         "",
@@ -320,7 +323,7 @@ def test_a_damaged_wheel_does_not_keep_the_others_from_being_compared(
     status, printed, errors = run_targets("coherent", tmp_path)
     assert (status, printed) == (
         2,
-        "blas: gfx906\nfft: gfx906\ncoherent, of what could be read; served by all: gfx906\n",
+        "blas: gfx906\nfft: gfx906\ncoherent, based on the readable files; served by all: gfx906\n",
     )
     assert errors.startswith(f"error: {path}: {said}")
 
@@ -333,7 +336,7 @@ def test_all_damaged_wheels_are_named_at_once(run_targets: Run, tmp_path: Path) 
         (tmp_path / str(number)).mkdir()
         paths.append(damaged(tmp_path / str(number)))
     status, printed, errors = run_targets("coherent", tmp_path)
-    assert (status, printed) == (2, "blas: gfx906\ncoherent, of what could be read; served by all: gfx906\n")
+    assert (status, printed) == (2, "blas: gfx906\ncoherent, based on the readable files; served by all: gfx906\n")
     assert [str(path) in errors for path in paths] == [True] * len(DAMAGES)
 
 
@@ -397,7 +400,10 @@ def test_package_that_is_needed_but_not_given_is_named(
 ) -> None:
     _deb(tmp_path, "librocblas4", "gfx906")
     _deb(tmp_path, "libmiopen1", "gfx906", **fields)
-    assert f"needed, but not given, so not compared: {absent}\n" in run_targets("coherent", tmp_path).stdout
+    assert (
+        f"not compared, because these required packages aren't given: {absent}\n"
+        in run_targets("coherent", tmp_path).stdout
+    )
 
 
 _BLAS = {"./usr/lib/librocblas.so.5": bundle_of("gfx906")}
@@ -542,7 +548,7 @@ def test_damaged_package_is_told_after_the_comparison_of_the_others(
     finished = run_targets("coherent", tmp_path)
     assert finished == (
         2,
-        "librocblas4: gfx906\ncoherent, of what could be read; served by all: gfx906\n",
+        "librocblas4: gfx906\ncoherent, based on the readable files; served by all: gfx906\n",
         f"error: {tmp_path}/bad.deb: {found}\n",
     )
 
@@ -597,8 +603,8 @@ def test_a_package_that_nobody_needs_may_serve_less(run_targets: Run, tmp_path: 
             "libck-dev: gfx90a\n"
             "libmiopen1: gfx906, gfx1100\n"
             "librocblas4: gfx906, gfx1100\n"
-            "libck-dev lacks gfx906, which librocblas4 serves; it carries gfx90a; no package needs it\n"
-            "libck-dev lacks gfx1100, which librocblas4 serves; it carries gfx90a; no package needs it\n"
+            "libck-dev lacks gfx906, which librocblas4 serves; {p} has gfx90a; no package needs {p}\n"
+            "libck-dev lacks gfx1100, which librocblas4 serves; {p} has gfx90a; no package needs {p}\n"
             "coherent; served by all: nothing\n"
         ),
         "",

@@ -44,8 +44,8 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
     ("gpu", "message"),
     [
         pytest.param("foo", "GPU: 'foo' isn't a known GPU target, family, product, or policy", id="unknown"),
-        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, not of a GPU", id="SPIR-V"),
-        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, not of a GPU", id="generic"),
+        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target for code instead of a GPU", id="SPIR-V"),
+        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target for code instead of a GPU", id="generic"),
     ],
 )
 def test_runs_on_refuses_what_is_not_a_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
@@ -122,10 +122,10 @@ def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_tar
         f"{kernels}-xnack+.co: gfx90a:xnack+ on an extended runtime {since}: uses gfx90a:xnack+ in 1 bundle ({same})",
         f"{kernels}.co: gfx90a on a stock runtime {since}: uses gfx90a in 1 bundle ({open_})",
         f"{kernels}.co: gfx90a on an extended runtime {since}: uses gfx90a in 1 bundle ({open_})",
-        "skipped, as named for other targets: 1 file",
+        "skipped, because their names are for other targets: 1 file",
         (
-            "gfx90a stands for gfx90a:xnack+, gfx90a:xnack-: a machine has one of them, and all have to find code; "
-            "XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
+            "gfx90a stands for gfx90a:xnack+, gfx90a:xnack-: a machine has one of them, and all of them must find "
+            "code; XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
         ),
     ]
     document = json.loads(run_targets("runs-on", "gfx90a", tmp_path, "--json").stdout)
@@ -172,7 +172,7 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
             "(the same processor with the same features)\n"
             f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
             "(the same processor with the same features)\n"
-            "skipped, as named for other targets: 3 files\n"
+            "skipped, because their names are for other targets: 3 files\n"
         ),
         "",
     )
@@ -185,14 +185,14 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
     named = folder / "Kernels_gfx1030.co"
     assert run_targets("runs-on", "gfx906", named).status == 1
     (folder / "libblas.gfx1030.so.hipfb").unlink()
-    nothing = "finds nothing, all 4 files with device code are named for other targets: "
+    nothing = "finds no code, because all 4 files with device code are named for other targets: "
     named_for = f"{nothing}gfx906, gfx90a:xnack+, gfx90a:xnack-, gfx1030"
     assert run_targets("runs-on", "gfx942", folder) == (
         1,
         (
             f"{folder}: gfx942 on a stock runtime: {named_for}\n"
             f"{folder}: gfx942 on an extended runtime: {named_for}\n"
-            "skipped, as named for other targets: 4 files\n"
+            "skipped, because their names are for other targets: 4 files\n"
         ),
         "",
     )
@@ -205,13 +205,13 @@ def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: 
         (folder / f"Kernels_{target}.hsaco").write_bytes(bundle_of(target))
     (folder / "TensileLibrary_gfx1030.dat").write_bytes(b"x")
     similar = "code for a similar GPU, which only an extended runtime accepts"
-    nothing = "finds nothing, all 2 files with device code are named for other targets: gfx906, gfx1030"
+    nothing = "finds no code, because all 2 files with device code are named for other targets: gfx906, gfx1030"
     assert run_targets("runs-on", "gfx1031", folder) == (
         1,
         (
             f"{folder}/Kernels_gfx1030.hsaco: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle ({similar})\n"
             f"{folder}: gfx1031 on a stock runtime: {nothing}\n"
-            "skipped, as named for other targets: 1 file\n"
+            "skipped, because their names are for other targets: 1 file\n"
         ),
         "",
     )
@@ -247,7 +247,7 @@ def test_runs_on_looks_into_wheels_as_into_folders(run_targets: Run, tmp_path: P
                 "(the same processor with the same features)\n"
                 f"{name}: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
                 "(the same processor with the same features)\n"
-                "skipped, as named for other targets: 1 file\n"
+                "skipped, because their names are for other targets: 1 file\n"
             ),
             "",
         )
@@ -285,9 +285,9 @@ def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
         1,
         [
             f"{first} of ROCm 7.14: finds nothing in 2 bundles (next to gfx1030: {hand})",
-            f"{first} from ROCm 7.15 on: uses gfx906:xnack- in 2 bundles (the same processor with the same features)",
+            f"{first} since ROCm 7.15: uses gfx906:xnack- in 2 bundles (the same processor with the same features)",
             f"{second} of ROCm 7.14: finds nothing in 2 bundles (next to gfx906:xnack-: {hand})",
-            f"{second} from ROCm 7.15 on: uses gfx1030 in 2 bundles (the same processor with the same features)",
+            f"{second} since ROCm 7.15: uses gfx1030 in 2 bundles (the same processor with the same features)",
         ],
     )
     assert run_targets("runs-on", "gfx906:xnack-,gfx1030", library).status == 0
@@ -384,7 +384,7 @@ def test_a_folder_that_may_come_with_what_is_not_given_is_not_judged(run_targets
     library = _rocblas(tmp_path)
     finished = run_targets("runs-on", "gfx906", library)
     folder = f"{tmp_path}/lib/rocblas/library"
-    note = f"opens {folder}, of which nothing that is given has kernels: that is not judged"
+    note = f"opens {folder}, for which no given package has kernels, so there is no verdict"
     assert (finished.status, finished.stdout.splitlines()[1]) == (0, f"{library}: gfx906 on a stock runtime: {note}")
     row = json.loads(run_targets("runs-on", "gfx906", library, "--json").stdout)["verdicts"][0]
     assert (row["runs"], row["kernel_folder"]) == (
@@ -415,7 +415,7 @@ def test_the_answer_for_a_release_is_that_of_its_runtime(run_targets: Run, tmp_p
         1,
         [
             f"{path}: gfx906 on a stock runtime of ROCm 6.4 to 7.1: {generic}",
-            f"{path}: gfx906 on a stock runtime from ROCm 7.2 on: {nothing}",
+            f"{path}: gfx906 on a stock runtime since ROCm 7.2: {nothing}",
         ],
     )
     finished = run_targets("runs-on", "gfx906", path, "--rocm", "6.4.3")
@@ -458,8 +458,8 @@ def test_without_a_release_the_newest_that_a_package_names_counts(
 @pytest.mark.parametrize(
     ("rocm", "why", "judged"),
     [
-        ("99", "is newer than the releases that are known", "10.1"),
-        ("7.5", "is none of the releases that are known", "7.2"),
+        ("99", "is newer than the known releases", "10.1"),
+        ("7.5", "isn't a known release", "7.2"),
         ("7", "", ""),
         ("10.1.0", "", ""),
     ],
@@ -594,7 +594,7 @@ def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, 
     assert (finished.status, finished.stderr, finished.stdout.splitlines()[-1]) == (
         0,
         "",
-        "not judged by ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are known from ROCm 4.0 on",
+        "not judged by ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are known since ROCm 4.0",
     )
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
     assert (document["rocm"], document["rocm_named_by"]) == ("", "")
@@ -635,7 +635,7 @@ def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_t
     flags = "gfx906: the flags of the code object are for gfx906:xnack+: needs xnack on, but the GPU has it off"
     assert [line for line in lines if "stock" in line] == [
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime of ROCm 6.4 to 7.1: finds nothing in 1 bundle ({flags})",
-        f"{path}: gfx906:sramecc-:xnack- on a stock runtime from ROCm 7.2 on: finds nothing in 1 bundle ({version})",
+        f"{path}: gfx906:sramecc-:xnack- on a stock runtime since ROCm 7.2: finds nothing in 1 bundle ({version})",
     ]
 
 
@@ -647,9 +647,9 @@ def test_archives_count_as_part_of_the_library_that_opens_them(run_targets: Run,
     assert (finished.status, finished.stdout) == (
         0,
         (
-            f"{tmp_path}/lib/libtwo.so: gfx1030 on a stock runtime from ROCm 7.14 on: uses gfx1030 in 2 bundles "
+            f"{tmp_path}/lib/libtwo.so: gfx1030 on a stock runtime since ROCm 7.14: uses gfx1030 in 2 bundles "
             "(the same processor with the same features)\n"
-            f"{tmp_path}/lib/libtwo.so: gfx1030 on an extended runtime from ROCm 7.14 on: uses gfx1030 in 2 bundles "
+            f"{tmp_path}/lib/libtwo.so: gfx1030 on an extended runtime since ROCm 7.14: uses gfx1030 in 2 bundles "
             "(the same processor with the same features)\n"
         ),
     )

@@ -74,14 +74,14 @@ def test_what_can_t_be_verified_is_named_after_all_others(run: Run, build: Path,
     names = ["empty", "text.json", "rocm-1.zip", "pipe", "absent"]
     done = run("verify", *(tmp_path / name for name in names), build)
     assert (done.status, done.stdout.endswith(": good\n")) == (2, True)
-    assert "What can't be verified: 5 problems" in done.stderr
+    assert "Inputs that can't be verified: 5 problems" in done.stderr
     for name, found in zip(
         names,
         (
             "contains nothing that rocwheel can verify",
             "is not JSON",
             "has no list of files with hashes",
-            "can't be read (it isn't a regular file)",
+            "can't be read (it is neither a regular file nor a folder)",
             "can't be read (No such file or directory)",
         ),
         strict=True,
@@ -263,7 +263,7 @@ def test_a_folder_of_distributions_at_a_url_is_fetched(run: Run, address: str) -
 def test_what_is_no_folder_is_refused(run: Run, address: str) -> None:
     done = run("verify", f"{address}/dist/rocm-1.tar.gz", f"{address}/gone.json", f"{address}/none/")
     assert done.status != 0
-    assert f"{address}/dist/rocm-1.tar.gz: is no folder. Give the URL of the folder that it is in." in done.stderr
+    assert f"{address}/dist/rocm-1.tar.gz: isn't a folder. Pass the URL of its folder." in done.stderr
     assert f"{address}/gone.json" in done.stderr
     assert f"{address}/none" in done.stderr
 

@@ -264,7 +264,7 @@ def test_a_lock_for_all_platforms_takes_gpus_that_one_of_them_has(
         "rocm-sdk-device-gfx1100",
         "rocm-sdk-libraries",
     ]
-    lacking = "warning: gfx1100: has no packages for Linux: what is installed there lacks its code.\n"
+    lacking = "warning: gfx1100: has no packages for Linux, so installations on these systems lack its code.\n"
     assert done.stderr == (lacking if len(platforms) == 2 else "")
     # While a lock for this system alone says what is missing
     refused = run("lock", "rocm[libraries,device-gfx1100]", *words)

@@ -281,8 +281,9 @@ def test_a_query_is_kept_for_installers_with_a_warning_and_not_noted(run: Run, h
     assert f'url = "http://{url}?token=hidden"\n' in text
     assert f'requirements = [\n    "rocm @ http://{url}",\n]' in text
     assert (
-        f"warning: {output}: has what follows the question mark in http://{url}, as installers may need it. If that is "
-        "a secret, such as a token, keep the file from others, or lock what you have fetched: --find-links FOLDER."
+        f"warning: {output}: contains the text after the question mark in http://{url}, because installers may need "
+        "it. If the text is a secret, such as a token, don't share the file, or lock packages that you downloaded: "
+        "--find-links FOLDER."
     ) in " ".join(done.stderr.split())
     assert "secret@" not in done.stderr + text
     assert "hidden" not in done.stdout + done.stderr

@@ -312,7 +312,7 @@ def test_what_the_added_requirement_of_torch_leaves_open_is_told() -> None:
     assert plan.unmended == ()
     assert note == (
         "Requires-Dist: torch allows any version, but extension modules work only with the torch of their build: "
-        "give torch with --with"
+        "add torch with --with"
     )
 
 

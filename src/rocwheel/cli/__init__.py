@@ -1,4 +1,4 @@
-"""The command line: one module for each command, named as it is typed; it parses, calls one function, and prints."""
+"""The command line. Each command has a module with its name that parses the words, calls one function, and prints."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _ABOUT = [{version, verbose} for version in ("--version", "-V") for verbose in (
 
 
 def main() -> None:
-    """Run the command line. Every error that rocwheel raises on purpose becomes a message and an exit status."""
-    # Ended from outside, a command removes its temporary files like any that fails.
+    """Run the command line. Intentional errors become a message and an exit status."""
+    # If a signal ends a command, the command removes its temporary files, as after an error.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     prepare_streams()
@@ -45,7 +45,7 @@ def main() -> None:
         sys.exit(141)
     except OSError as e:
         _drop(sys.stdout)
-        report_error(WorkError("the output", f"can't be written ({e.strerror})", remedy="Check where it goes."))
+        report_error(WorkError("the output", f"can't be written ({e.strerror})", remedy="Check its destination."))
         sys.exit(1)
 
 
@@ -61,8 +61,8 @@ def _run() -> int:
         return _attempt()
     finally:
         end_progress()
-        set_quiet(quiet=False)  # which holds for one command
-        # A failure to write can still be reported by the caller.
+        set_quiet(quiet=False)  # quietness applies to only one command
+        # The caller can still report a write failure.
         sys.stdout.flush()
 
 
@@ -77,14 +77,14 @@ def _attempt() -> int:
         if limit_remedy(e):
             error = memory_error()
         elif isinstance(e.__context__, OSError):
-            # Until Python 3.12 Path.resolve() raises this for links that lead in a circle.
+            # Before Python 3.13, Path.resolve() raises this error for circular links.
             error = _file_error(e.__context__)
         else:
             raise
     except OSError as e:
         if isinstance(e, FileNotFoundError) and e.filename is None:
-            found = "is gone, or was moved"
-            error = InputError("the working directory", found, remedy="Change to a folder that is there.")
+            found = "was removed or moved"
+            error = InputError("the working directory", found, remedy="Change to an existing folder.")
         elif e.filename is None and not limit_remedy(e):
             raise
         else:
@@ -94,7 +94,7 @@ def _attempt() -> int:
 
 
 def _report(error: RocwheelError) -> None:
-    """Report an error for people, and as a document; where one of them can't be written, the other is all the same."""
+    """Report an error for people and as a document. If one of the reports can't be written, the other still is."""
     with _dropping(sys.stderr):
         report_error(error)
     if _is_json_wanted(sys.argv[1:]):
@@ -105,7 +105,7 @@ def _report(error: RocwheelError) -> None:
 
 @contextmanager
 def _dropping(stream: TextIO) -> Iterator[None]:
-    """Drop a stream that can't be written, unless its reader has gone away, which ends the process."""
+    """Drop a stream that can't be written. If its reader closed the stream, end the process."""
     try:
         yield
     except BrokenPipeError:
@@ -115,7 +115,7 @@ def _dropping(stream: TextIO) -> Iterator[None]:
 
 
 def _call() -> int:
-    """Run the command that the words name; raise whatever ends it."""
+    """Run the command that the words name. Raises the error that ends the command."""
     words, notices = replace_deprecated(sys.argv[1:])
     words, notes = translate_reference_options(words)
     set_quiet(quiet=_is_quiet(words))
@@ -137,7 +137,7 @@ def _call() -> int:
 def _file_error(error: OSError) -> WorkError:
     logging.getLogger(__name__).debug("where it happened", exc_info=error)
     found = f"can't be used ({error.strerror})"
-    remedy = limit_remedy(error) or "Check that it is there, its permissions and the free space."
+    remedy = limit_remedy(error) or "Check whether it exists, its permissions, and the free space."
     return WorkError(error.filename or "a file", found, remedy=remedy)
 
 
@@ -146,10 +146,10 @@ def _is_quiet(words: list[str]) -> bool:
 
 
 def _is_json_wanted(words: list[str]) -> bool:
-    """Return whether ``--json`` is among the words, which may be those of a command line that can't be read."""
+    """Return whether ``--json`` is among the words, even if the command line is invalid."""
     return "--json" in takewhile(lambda word: word != "--", words)
 
 
 def _drop(stream: TextIO) -> None:
-    """Redirect a stream to nowhere, so that Python's own last flush doesn't fail again."""
+    """Redirect a stream to the null device, so that Python's final flush doesn't fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

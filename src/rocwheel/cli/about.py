@@ -1,4 +1,4 @@
-"""``rocwheel about``: what this installation is."""
+"""``rocwheel about``: describes this installation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def about(
 
     Example: rocwheel about
     """
-    from rocwheel.environment.about import read_about  # takes a while to load
+    from rocwheel.environment.about import read_about  # slow to load
 
     found = read_about(os.environ)
     if out.json:
@@ -37,7 +37,7 @@ def about(
 
 
 def text_lines(found: About) -> Iterator[str]:
-    """Yield the facts as lines for people, each with its label."""
+    """Yield the facts as labeled lines for people."""
     yield f"rocwheel     {found.rocwheel} in {found.folder}"
     yield f"Python       {found.python}, {found.executable}"
     yield f"platform     {found.system}; {found.libc}; {count(found.cpus, 'core')}"

@@ -1,4 +1,4 @@
-"""The root of the command line, and how commands and their groups read words and describe themselves."""
+"""The root of the command line. Defines how commands and groups parse words and format their help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _MissingParameters(click.MissingParameter):
-    """Required arguments and options that a command line lacks."""
+    """Required arguments and options that are missing from a command line."""
 
     def __init__(self, first: click.MissingParameter, missing: Sequence[click.Parameter]) -> None:
         super().__init__(first.message, first.ctx, first.param)
@@ -39,12 +39,12 @@ def _is_missing(parameter: click.Parameter, ctx: click.Context, given: Mapping[s
 
 
 class Command(click.Command):
-    """A command whose parameters are those of its function. A list of commands has the first paragraph of its help."""
+    """A command whose parameters come from its function. Lists of commands show the first paragraph of its help."""
 
     context_class = HelpContext
 
     def __init__(self, name: str, callback: Callable[..., Any], params: object = None, **settings: Any) -> None:
-        if not hasattr(callback, "make"):  # which `takes` has made
+        if not hasattr(callback, "make"):  # a function that `takes` created
             callback = takes()(callback)
         super().__init__(name, callback=callback, params=read_parameters(callback), **settings)
 
@@ -53,12 +53,12 @@ class Command(click.Command):
         return _first_paragraph(self.help)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the command does, and an example."""
+        """Write the description and an example."""
         assert isinstance(formatter, HelpFormatter)
         formatter.write_help(self.help or "")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options; with ``--verbose`` the advanced ones, too, and without it how many there are."""
+        """Write the options. ``--verbose`` includes advanced options. Without it, write their number."""
         super().format_options(ctx, formatter)
         records = advanced_records(self, ctx)
         if records and _VERBOSE & {*ctx.meta.get(_WORDS, ())}:
@@ -70,16 +70,16 @@ class Command(click.Command):
             formatter.write_text(f"To see {len(records)} {options}, add --verbose.")
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each argument is for."""
+        """Write the descriptions of the arguments."""
         rows = [one.get_help_record(ctx) for one in self.params if isinstance(one, click.Argument)]
         if rows:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words behind the command's name; an error about an option comes with the context.
+        """Parse the words after the command's name. Add the context to errors about options.
 
-        One about what is missing names every required argument and option that is.
+        An error about missing words lists all missing required arguments and options.
         """
         words = list(args)
         try:
@@ -94,23 +94,24 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands. Without a command it prints its help; for an unknown one it names similar ones.
+    """A group of commands.
 
-    A command's name may have two words, beside a command that is called by the first of them: `index` and `index yank`.
+    Without a command, the group prints its help. For an unknown command, it suggests similar commands. A command's name
+    may consist of two words, even if the first word is also a command: `index` and `index yank`.
     """
 
     command_class = Command
     context_class = HelpContext
     sections: Mapping[str, Sequence[str]] = MappingProxyType({})
-    """The names of commands by the headings of the help that they stand below; without any, one heading."""
+    """The names of the commands under each heading of the help. If empty, there is a single heading."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, and then the options."""
+        """Write the commands and then the options."""
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in their sections, one line each where the terminal has 80 columns."""
+        """Write the commands in their sections. Each takes one line on a terminal with 80 columns."""
         shown = [name for name, command in self.commands.items() if not command.hidden]
         width = max(map(len, shown), default=0)
         for title, names in (self.sections or {"Commands": shown}).items():
@@ -120,7 +121,7 @@ class Group(click.Group):
                     formatter.write_dl(rows)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands as they are held, which is in the order of `load_commands`."""
+        """Return the names of the commands in the order of `load_commands`."""
         return list(self.commands)
 
     def get_short_help_str(self, limit: int = 0) -> str:
@@ -128,7 +129,7 @@ class Group(click.Group):
         return _first_paragraph(self.help)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options of the group; without any word, print the help as for wrong usage."""
+        """Parse the options of the group. Without words, print the help as for wrong usage."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(2)
@@ -138,7 +139,10 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of that name, of two words if there is one. Raise `InputError` when there is none."""
+        """Return the command with this name, which can have two words.
+
+        Raises `InputError` if there is no such command.
+        """
         if (both := " ".join(args[:2])) in self.commands:
             args = [both, *args[2:]]
         if not ctx.resilient_parsing and args[0] not in self.commands:
@@ -154,21 +158,21 @@ def _first_paragraph(text: str | None) -> str:
 
 _SHELLS = ("bash", "zsh", "fish")
 _COMPLETION = "_ROCWHEEL_COMPLETE"
-"""The variable by which the script of a shell asks for the words that it can offer."""
+"""The variable with which a shell's script requests completions."""
 _INSTALLED = {
     "bash": (".bash_completions/rocwheel.sh", ".bashrc", "source '{}'"),
     "zsh": (".zfunc/_rocwheel", ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
     "fish": (".config/fish/completions/rocwheel.fish", "", ""),
 }
-"""The script below the home folder, and what reads it: a line of a file there, or fish by itself."""
+"""The script relative to the home folder, and the line that loads it. The line is added to a file, except for fish."""
 
 
 _WORDS = f"{__name__}.words"
-"""Under which the words of the command line are in the context."""
+"""The key of the command line's words in the context."""
 
 
 def _complete(ctx: click.Context, parameter: click.Parameter, shell: str | None) -> None:
-    """Install or print the script of completion for a shell, and exit; raise `InputError` for one that has none."""
+    """Install or print the completion script for a shell, and exit. Raises `InputError` for an unsupported shell."""
     if shell is None:
         return
     shell = shell or _shell_around()
@@ -176,7 +180,7 @@ def _complete(ctx: click.Context, parameter: click.Parameter, shell: str | None)
         remedy = "Without a word it takes the shell that it is called from."
         raise InputError(spelled(parameter), f"is {shell!r}", expected=f"one of {', '.join(_SHELLS)}", remedy=remedy)
     if behind := _words_behind(ctx.meta[_WORDS], spelled(parameter), shell):
-        raise InputError(spelled(parameter), f"is followed by {behind[0]!r}", expected=f"nothing behind {shell}")
+        raise InputError(spelled(parameter), f"has the word {behind[0]!r} after it", expected=f"no word after {shell}")
     kind: Any = get_completion_class(shell)
     script = kind(app, {}, "rocwheel", _COMPLETION).source()
     if parameter.name == "show_completion":
@@ -197,19 +201,19 @@ def _complete(ctx: click.Context, parameter: click.Parameter, shell: str | None)
 
 
 def _words_behind(words: Sequence[str], option: str, shell: str) -> Sequence[str]:
-    """Return the words behind an option and its shell, which may be left out."""
+    """Return the words after an option and its shell, which is optional."""
     place = next(at for at, word in enumerate(words) if word.partition("=")[0] == option)
     behind = words[place + 1 :]
     return behind[1:] if words[place] == option and behind[:1] == (shell,) else behind
 
 
 def _shell_around() -> str:
-    """Return the name of the nearest shell among the processes that this one was started by, or that of ``SHELL``."""
+    """Return the name of the nearest shell among the ancestors of this process, or the shell in ``SHELL``."""
     process = os.getppid()
     while process > 1:
         try:
             stat = Path(f"/proc/{process}/stat").read_text(errors="replace")
-        except OSError:  # ended meanwhile, or of another user whose processes are hidden
+        except OSError:  # the process ended, or belongs to another user whose processes are hidden
             break
         name, _, rest = stat.partition("(")[2].rpartition(")")
         if name in _SHELLS:
@@ -230,9 +234,9 @@ def _root(
     verbose: Annotated[bool, option("--verbose", "-v", help="With --version, print what a bug report needs.")] = False,
     json: Annotated[bool, option("--json", help="With --version, print the version as JSON.")] = False,
 ) -> None:
-    """Hold the options that come before any command."""
+    """Define the options that come before any command."""
     if version and verbose:
-        raise click.exceptions.Exit  # `main` runs `about` in its place.
+        raise click.exceptions.Exit  # `main` runs `about` instead.
     if version:
         if json:
             print_json("version", 1, {"version": rocwheel.__version__})
@@ -240,8 +244,8 @@ def _root(
             click.echo(f"rocwheel {rocwheel.__version__}")
         raise click.exceptions.Exit
     if verbose or json:
-        name, found = "--verbose" if verbose else "--json", "stands before the command"
-        raise InputError(name, found, expected="with --version, or behind the command's name")
+        name, found = "--verbose" if verbose else "--json", "comes before the command"
+        raise InputError(name, found, expected="with --version, or after the command's name")
     if click.get_current_context().invoked_subcommand is None:
         place, found = "rocwheel", "the command is missing"
         raise InputError(place, found, remedy="See rocwheel --help.")
@@ -263,10 +267,10 @@ app = Group(
 
 
 def run_words(words: Sequence[str], inputs: object = None) -> int:
-    """Run the command that the words of a command line name, or complete them for a shell; return the exit status.
+    """Run the command that the words of a command line name, or complete them for a shell. Return the exit status.
 
-    ``inputs`` are the `RemoteInputs` of these words, if there are URLs. Raises `click.ClickException` for words that
-    can't be read, and what the command raises.
+    If the words contain URLs, ``inputs`` are their `RemoteInputs`. Raises `click.ClickException` for invalid words, and
+    the command's errors.
     """
     if asked := os.environ.get(_COMPLETION):
         return shell_complete(app, {}, "rocwheel", _COMPLETION, asked)
@@ -279,7 +283,7 @@ def run_words(words: Sequence[str], inputs: object = None) -> int:
 
 
 def usage_error(error: click.ClickException) -> InputError:
-    """Return what is wrong with the command line: where, what was found, what was expected."""
+    """Return an error about the command line: the place, the found words, and the expected words."""
     context: click.Context | None = getattr(error, "ctx", None)
     place = context.command_path if context else "rocwheel"
     if isinstance(error, _MissingParameters):
@@ -310,7 +314,7 @@ def _misused_option(error: click.BadOptionUsage, place: str, context: click.Cont
 def _unknown_option(error: click.NoSuchOption, place: str, *, is_group: bool) -> InputError:
     similar = error.possibilities
     if is_group:
-        remedy = f"Options of a command come behind its name: {place} COMMAND {error.option_name}"
+        remedy = f"A command's options come after its name: {place} COMMAND {error.option_name}"
     else:
         remedy = f"Did you mean {' or '.join(similar)}?" if similar else f"See {place} --help."
     return InputError(place, f"has no option {error.option_name}", remedy=remedy)
@@ -319,24 +323,24 @@ def _unknown_option(error: click.NoSuchOption, place: str, *, is_group: bool) ->
 def _extra_argument(given: str, place: str, context: click.Context) -> InputError:
     names = " ".join(spelled(one) for one in context.command.params if isinstance(one, click.Argument))
     found = f"takes no arguments but {names}" if names else "takes no arguments"
-    # As in '--targets gfx906 gfx90a', and in 'build artifacts'.
-    remedy = f"Leave it out, or put its option before it, and quote a value that has blanks. See {place} --help."
-    return InputError(place, f"{found}, and is given {given!r}", remedy=remedy)
+    # For example, '--targets gfx906 gfx90a' and 'build artifacts'.
+    remedy = f"Remove it, or put its option before it, and quote values with spaces. See {place} --help."
+    return InputError(place, f"{found}, but got {given!r}", remedy=remedy)
 
 
 _HELP_WORDS = frozenset({"--help", "-h"})
 
 
 def is_help_wanted(words: Sequence[str]) -> bool:
-    """Return whether a command line asks for help, for which nothing is to be fetched."""
+    """Return whether a command line asks for help, so that nothing has to be fetched."""
     return bool(_HELP_WORDS & {*words})
 
 
 def check_words(words: Sequence[str], places: object) -> None:
-    """Raise what is wrong with the options and arguments of a command line, as the command itself would.
+    """Raise errors about the options and arguments of a command line, as the command itself would.
 
-    They are parsed, and the values that `takes` makes of them are made; the command is not run. ``places`` are the
-    `UrlPlaces` of these words.
+    The words are parsed, and `takes` creates their values, but the command isn't run. ``places`` are the `UrlPlaces` of
+    these words.
     """
     context = app.make_context("rocwheel", [*words], obj=places)
     while isinstance(context.command, Group):
@@ -344,7 +348,7 @@ def check_words(words: Sequence[str], places: object) -> None:
         if not rest:
             return
         name, command, rest = context.command.resolve_command(context, rest)
-        assert command, "an unknown command has been refused"
+        assert command, "unknown commands were already rejected"
         context = command.make_context(name, rest, parent=context)
     if context.command is not app:
         context.command.callback.make(dict(context.params))  # type: ignore[union-attr]  # which `takes` has given it

@@ -1,4 +1,4 @@
-"""``rocwheel artifacts``: lists, packs and unpacks artifacts."""
+"""``rocwheel artifacts``: lists, packs, and unpacks artifacts."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ TableOption = Annotated[
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Return the words of a list with commas, semicolons or blanks."""
+    """Return the words of a list that is separated by commas, semicolons, or spaces."""
     return tuple(dict.fromkeys(text.replace(";", " ").replace(",", " ").split()))
 
 
 def print_made(kind: str, paths: tuple[Path, ...], *, json: bool) -> None:
-    """Print the paths of what was made, one a line."""
+    """Print the paths of the created files, one on each line."""
     if json:
         print_json(kind, 1, {"paths": [str(path) for path in paths]})
         return
@@ -58,21 +58,21 @@ def print_made(kind: str, paths: tuple[Path, ...], *, json: bool) -> None:
 
 
 def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
-    """Print what an import made, left out and needs."""
+    """Print the created, omitted, and required files of an import."""
     if json:
         print_json("artifact-import", 1, report)
         return
     print_table(_import_table(report))
-    print_line(f"SDK version: {report.version or 'unknown, so give one to `rocwheel build --version`'}")
+    print_line(f"SDK version: {report.version or 'unknown, so pass it to `rocwheel build --version`'}")
     for reason, files in report.skipped.items():
         print_line(f"left out, {reason}: {files}")
     if report.left_out:
-        print_line(f"left out packages of the system (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
+        print_line(f"left out system packages (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
     if report.unknown:
-        print_line(f"packages that the table does not name, placed by what they hold: {', '.join(report.unknown)}")
-    _print_paths("packages that nothing needs, left out", report.unneeded, verbose=verbose)
-    _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
-    _print_paths("files that no rule matches, put into the catch-all artifact", report.unmatched, verbose=verbose)
+        print_line(f"packages that aren't in the table, assigned by their contents: {', '.join(report.unknown)}")
+    _print_paths("left out packages that nothing needs", report.unneeded, verbose=verbose)
+    _print_paths("dropped links to files that aren't among the sources", report.dangling, verbose=verbose)
+    _print_paths("files that match no rule, added to the catch-all artifact", report.unmatched, verbose=verbose)
     _print_requirements("packages", report.packages, verbose=verbose)
     _print_requirements("libraries", report.libraries, verbose=verbose)
     _print_requirements("programs", report.programs, verbose=verbose)
@@ -99,22 +99,22 @@ def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
 
 
 def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
-    """Print what the machine must have and a file that needs it; with ``verbose``, all such files."""
+    """Print the machine's requirements, each with a file that needs it. With ``verbose``, print all such files."""
     if not requirements:
         return
     print_line(f"{what} required from the system:")
     for requirement in requirements:
         most = len(requirement.needed_by) if verbose else 1
-        print_line(f"  {requirement.name}  by {first_of(requirement.needed_by, most)}")
+        print_line(f"  {requirement.name}  for {first_of(requirement.needed_by, most)}")
 
 
 def _print_incomplete(packages: tuple[IncompletePackage, ...], *, verbose: bool) -> None:
-    """Print which CMake packages lack which file; with ``verbose``, all such files."""
+    """Print the CMake packages with missing files, each with a missing file. With ``verbose``, print all such files."""
     if packages:
         print_line("CMake packages that find_package can't load:")
     for package in packages:
         most = len(package.missing) if verbose else 1
-        print_line(f"  {package.path}  for want of {first_of(package.missing, most)}")
+        print_line(f"  {package.path}  without {first_of(package.missing, most)}")
 
 
 @artifacts_app.command("list")

@@ -1,4 +1,4 @@
-"""``rocwheel artifacts``: fetches artifacts, makes them from Debian packages and prefixes, and merges builds."""
+"""``rocwheel artifacts``: fetches artifacts, creates them from Debian packages and prefixes, and merges builds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from rocwheel.targets.serving import serves
 from rocwheel.targets.target_set import parse_target_set
 
 _ALL = "all"
-_SHOWN = {"sha256": "its checksum", "size": "its size alone", "nothing": "nothing"}
+_SHOWN = {"sha256": "its checksum", "size": "only its size", "nothing": "nothing"}
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class _Choice(msgspec.Struct, frozen=True):
     wanted: Wanted
 
     def choose(self, store: Store, files: Iterable[StoredFile]) -> tuple[StoredArchive, ...]:
-        """Return the archives that are asked for, with their sizes."""
+        """Return the requested archives, with their sizes."""
         serving = {str(agent): partial(serves, wanted=(agent,)) for agent in self.agents}
         found = choose_archives(find_stored_archives(files, store.url), self.wanted, serving, store.url)
         sized = with_sizes(store, [archive.stored for archive in found])
@@ -196,18 +196,18 @@ def import_(
 
 
 def _are_debs(sources: Sequence[Path]) -> bool:
-    """Return whether sources are Debian packages, not prefixes; raise `InputError` for some of both."""
+    """Return whether the sources are Debian packages instead of prefixes. Raises `InputError` if there are both."""
     packages = [source for source in sources if not source.is_dir() and (source.exists() or source.suffix == ".deb")]
     if packages and len(packages) < len(sources):
         other = next(source for source in sources if source not in packages)
-        found = f"is no Debian package, unlike {packages[0]}"
+        found = f"isn't a Debian package, unlike {packages[0]}"
         raise InputError(other, found, expected="only .deb files, or only install prefixes")
     return bool(packages)
 
 
 def _refuse(option: str, found: str, *, is_given: bool) -> None:
     if is_given:
-        raise InputError(option, found, remedy="Leave it out.")
+        raise InputError(option, found, remedy="Remove the option.")
 
 
 def _read_options(
@@ -267,12 +267,12 @@ def _print_merged(report: MergeReport, *, verbose: bool) -> None:
     for missing in report.missing:
         shards = ", ".join(missing.shards)
         if missing.artifact:
-            print_line(f"{missing.artifact} has nothing for {missing.target}, unlike others of {shards}")
+            print_line(f"{missing.artifact} has no files for {missing.target}, unlike other artifacts in {shards}")
         else:
-            print_line(f"{shards} has nothing for {missing.target}, which its dist_info.json names")
+            print_line(f"{shards} has no files for {missing.target}, although its dist_info.json lists this target")
     differences = [f"{d.path} of {d.shard} ({d.differs}): {d.outcome}" for d in report.differences]
     _print_list("host files that differ", differences, verbose=verbose)
-    _print_list("kernel files that no rule knows, left in the artifacts of their kind", report.unknown, verbose=verbose)
+    _print_list("kernel files that match no rule, kept in their artifacts", report.unknown, verbose=verbose)
     print_line(f"written to {report.dest_dir}" if report.dest_dir else "nothing was written (--dry-run)")
 
 

@@ -1,4 +1,4 @@
-"""``rocwheel audit``: what is wrong with finished packages."""
+"""``rocwheel audit``: finds problems in finished packages."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def read_index_options(
     index_url: IndexUrlOption = "",
     find_links: FindLinksOption = None,
 ) -> IndexOptions | None:
-    """Return where to fetch what wheels require; None where that is not asked for."""
+    """Return the indexes for fetching requirements, or `None` if requirements aren't fetched."""
     if not with_requirements and (index_url or find_links):
         message = "--index-url and --find-links need --with-requirements."
         raise click.BadParameter(message)
@@ -141,15 +141,15 @@ def read_index_options(
 
 
 class Configured(NamedTuple):
-    """The settings, the file that they are in, if any, and the baseline."""
+    """The settings, their file if there is one, and the baseline."""
 
     settings: AuditSettings
     settings_file: Path | None
     known_file: Path | None
     updated: Path | None
-    """The baseline, if it is to be written."""
+    """The path of the baseline to write, or `None`."""
     lists_rules: bool = False
-    """Whether only the rules that the settings check are to be listed."""
+    """Whether to only list the rules that the settings check."""
 
 
 def configure(
@@ -163,7 +163,10 @@ def configure(
     closed: ClosedOption = None,
     rules: RulesOption = False,
 ) -> Configured:
-    """Return the settings, of which those on the command line come first; only these where the rules are asked for."""
+    """Return the settings. Options on the command line take precedence.
+
+    If the user asks for the rules, use only these options.
+    """
     if rules:
         return _only_rules(AuditSettings(select=tuple(select or ()), ignore=tuple(ignore or ())))
     given: dict[str, object] = {**_expected(expect or ()), "closed": closed}
@@ -177,7 +180,7 @@ def configure(
 
 
 def _expected(texts: Sequence[str]) -> dict[str, str]:
-    """Return the settings that ``NAME=VALUE`` stand for; raise `InputError` for a text that stands for nothing."""
+    """Return the settings for ``NAME=VALUE`` words. Raises `InputError` for any other word."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -203,9 +206,9 @@ _COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE
 
 
 def print_report(report: AuditReport, *, quiet: bool, verbose: bool) -> None:
-    """Print the findings in groups, each with its remedy, and the conclusion; with ``quiet`` only the errors.
+    """Print the findings in groups with their remedies, and the conclusion. With ``quiet``, print only errors.
 
-    With ``verbose``, every file of a group has its line; otherwise a group has ten lines at most.
+    With ``verbose``, every file in a group has its own line. Otherwise, a group has at most ten lines.
     """
     for group in group_findings(report.findings):
         if group.severity is Severity.ERROR:
@@ -290,7 +293,7 @@ def audit_(
         how, progress = WheelReading(readers=readers), make_progress(quiet=out.quiet)
         with fetching as fetched:
             environments = read_environments(audited, (*context, *fetched), progress=progress, unread=unread, how=how)
-        if files.baseline:  # what is not read would no longer be known
+        if files.baseline:  # findings in unread files would be lost
             raise_all(UNREADABLE, unread)
         report = audit(environments, configured.settings, known)
     for pattern in report.idle_patterns:

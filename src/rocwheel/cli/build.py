@@ -1,4 +1,4 @@
-"""``rocwheel build`` and ``demo``: from artifacts, or those of a sample SDK, to distributions."""
+"""``rocwheel build`` and ``demo``: build distributions from artifacts, or from the artifacts of a sample SDK."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CacheOption = Annotated[
 
 
 _STORED = "stored"
-"""What the option was given for no compression when it was called `--compression`."""
+"""The value for no compression when the option was called `--compression`."""
 
 
 def _read_level(
@@ -138,11 +138,11 @@ def _has_artifacts(folder: Path) -> bool:
 
 
 def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
-    """Raise `InputError` for options of this machine beside those of a cluster."""
+    """Raise `InputError` for options about this machine in combination with options about a cluster."""
     if scheduler is None:
         return
     if cache:
-        # The cache is this machine's, and what workers pack would have to pass this machine to get there.
+        # The cache is on this machine, so packed files from workers would have to go through this machine.
         option, found = "--cache", "is given with --scheduler, whose workers can't reach the cache of this machine"
         raise InputError(option, found, remedy="Leave out one of them.")
     if jobs:
@@ -154,7 +154,7 @@ def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
 
 
 def _check_trees(inputs: PlanJob, scheduler: str | None, level: int | None) -> None:
-    """Raise `InputError` for options that need packages, with an option that builds none."""
+    """Raise `InputError` for options that need packages, in combination with an option that builds no packages."""
     others = {"--scheduler": scheduler, "--from-manifest": inputs.repeats, "--level": level}
     if given := [name for name, value in others.items() if value is not None]:
         option, found = "--no-build-packages", f"is given with {first_of(given)}, and builds no packages"
@@ -162,7 +162,7 @@ def _check_trees(inputs: PlanJob, scheduler: str | None, level: int | None) -> N
 
 
 def _show_trees(inputs: PlanJob, dest_dir: str, jobs: int, out: Output) -> None:
-    """Write the tree of each package, and print where it is."""
+    """Write the tree of each package, and print its path."""
     made, trees = build_trees(
         BuildJob(inputs, Path(dest_dir), jobs=jobs), progress=make_progress(quiet=out.quiet), notice=report_warning
     )
@@ -174,7 +174,7 @@ def _show_trees(inputs: PlanJob, dest_dir: str, jobs: int, out: Output) -> None:
 
 
 def _print_end(result: BuildResult, dest_dir: str, seconds: float, *, is_here: bool) -> None:
-    """Print how it went, and what to do next."""
+    """Print a summary and the next steps."""
     if is_here:
         messages.print(_packed_line(result), markup=False)
     dist = f"{dest_dir.rstrip('/')}/dist"
@@ -185,13 +185,13 @@ def _print_end(result: BuildResult, dest_dir: str, seconds: float, *, is_here: b
 
 
 def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
-    """Return the level that was asked for, or the default; that of the build that is made again leaves no choice.
+    """Return the requested level, or the default. When a build is repeated, the level of that build is required.
 
-    Raises `InputError` for another one, and for a build over the one that the manifest is of.
+    Raises `InputError` for another level, and for a build that would overwrite the build of its manifest.
     """
     again = inputs.repeats
     if again and Path(dest_dir).resolve() == again.source.resolve().parent:
-        option, found = "--dest-dir", "is the folder of the manifest, which a build removes first"
+        option, found = "--dest-dir", "is the manifest's folder, and a build removes the manifest first"
         raise InputError(option, found, expected="another folder")
     if again and level not in {None, again.level}:
         option, found = "--level", "is given with --from-manifest, which has all options"
@@ -232,7 +232,7 @@ def demo(
     try:
         report = run_demo(dest_dir, platform=platform, progress=make_progress(quiet=out.quiet))
     except KeyboardInterrupt:
-        messages.print(f"what is finished stays in {dest_dir}", markup=False)
+        messages.print(f"finished files stay in {dest_dir}", markup=False)
         raise
     if out.json:
         print_json("demo", 1, report)
@@ -246,7 +246,7 @@ def demo(
 
 
 def _command(report: DemoReport) -> str:
-    """Return the command that installs what a demo made."""
+    """Return the command that installs the demo's packages."""
     if report.platform is Platform.LINUX:
         return f"pip install '{report.requirement}' --index-url {report.index}"
     words = "--python-platform x86_64-pc-windows-msvc --target FOLDER"

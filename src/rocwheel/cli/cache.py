@@ -1,4 +1,4 @@
-"""``rocwheel cache``: what is in the cache of packed files, and what leaves it."""
+"""``rocwheel cache``: shows and prunes the cache of packed files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def info(
     if found.oldest_use:
         print_line(f"used between {found.oldest_use} and {found.newest_use}")
     for one in found.unreadable:
-        print_line(f"{one.path}: can't be read ({one.reason}), and is not counted")
+        print_line(f"{one.path}: can't be read ({one.reason}), so it isn't counted")
     if found.fetched:
         print_line(found.fetched_folder)
         print_line(f"{count(found.fetched, 'folder')} fetched from URLs, {decimal(found.fetched_bytes)}")
@@ -177,13 +177,13 @@ def _print_pruned(done: Pruned, one: str, several: str) -> None:
 
 
 def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
-    """Yield what could not be done; a reason that many entries have, once."""
+    """Yield the failures. If many entries have the same reason, yield it only once."""
     for reason, number in Counter(one.reason for one in done.not_removed).items():
         first = next(one.path for one in done.not_removed if one.reason == reason)
         found = f"{count(number, 'entry', 'entries')} can't be removed ({reason}), such as {first}"
-        yield WorkError(folder, found, remedy="Check its permissions, that its disk may be written, and what is there.")
+        yield WorkError(folder, found, remedy="Check the permissions, whether the disk is writable, and the contents.")
     for one in done.unreadable:
-        yield WorkError(one.path, f"can't be read ({one.reason})", remedy="Check its permissions.")
+        yield WorkError(one.path, f"can't be read ({one.reason})", remedy="Check the permissions.")
 
 
 def _verify(out: Output) -> None:
@@ -200,10 +200,10 @@ def _verify(out: Output) -> None:
 
 def _print_found(found: VerifiedEntries, *, quiet: bool) -> None:
     for path in found.damaged:
-        what = "is damaged, and can't be removed" if path in found.not_removed else "was damaged, and is removed"
+        what = "is damaged and can't be removed" if path in found.not_removed else "was damaged and was removed"
         print_line(f"{path}: {what}")
     for one in found.unreadable:
-        print_line(f"{one.path}: can't be read ({one.reason}), and stays")
+        print_line(f"{one.path}: can't be read ({one.reason}), so it stays")
     if not quiet:
         entries = count(found.entries, "entry", "entries")
         unread = f", {len(found.unreadable)} unreadable" if found.unreadable else ""

@@ -1,4 +1,4 @@
-"""All commands: importing a module registers its commands, and --help lists them in this order."""
+"""All commands. Importing a module registers its commands, and --help lists them in this order."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ SECTIONS = {
         "wheel": "wheel",
     },
 }
-"""The commands as they are typed, in the order and the sections of the help; the module below this package of each."""
+"""The commands in the order and sections of the help, each with its module in this package."""
 _COMMANDS = {command: module for section in SECTIONS.values() for command, module in section.items()}
 
 
 def load_commands(words: Sequence[str] = ()) -> None:
-    """Register the commands that a command line of these words may need, and all of them where that is not clear.
+    """Register the commands that a command line with these words may need, or all commands if that isn't clear.
 
-    A short command would spend most of its time with importing the others.
+    Otherwise, a short command would spend most of its time importing the other commands.
     """
     for name in needed_modules(words):
         import_module(f"{__package__}.{name}")
@@ -100,7 +100,7 @@ def _listed(section: Iterable[str]) -> tuple[str, ...]:
 
 
 def _sort(group: Group, words: str = "") -> None:
-    """Sort the commands of a group as in the list; another may have been imported first."""
+    """Sort the commands of a group in the order of the list. Another command may have been imported first."""
 
     def place(name: str) -> int:
         return next(n for n, one in enumerate(_COMMANDS) if f"{one} ".startswith(f"{words}{name} "))
@@ -109,10 +109,10 @@ def _sort(group: Group, words: str = "") -> None:
 
 
 def needed_modules(words: Sequence[str]) -> Sequence[str]:
-    """Return the modules below this package that a command line of these words may need."""
+    """Return the modules in this package that a command line with these words may need."""
     if words and words[0] in {"--version", "-V"}:
         return ()
-    # `index` is a command beside `index yank`, and no group, which would list its commands.
+    # `index` is a command in addition to `index yank`. It isn't a group, which would list its commands.
     for command in (" ".join(words[:2]), *words[:1]):
         if command in _COMMANDS:
             return (_COMMANDS[command],)

@@ -1,4 +1,4 @@
-"""Deprecated spellings of commands and options: the one place that knows them. Each runs as what replaces it."""
+"""Deprecated spellings of commands and options. Only this module knows them. Each runs its replacement."""
 
 from __future__ import annotations
 
@@ -63,20 +63,20 @@ OPTIONS: dict[str, dict[str, str]] = {
     "torch requirements": {"--sdk-version": "--rocm", "--lock": "--pin"},
     "torch runpath": {"--folder": "--at", "--spell": "--tool"},
 }
-"""Deprecated options by their command, and the words that replace them.
+"""Deprecated options of each command, and the words that replace them.
 
-The words are empty where another command replaces the option, as below. Words that end with ``=`` take its value:
-``--kind desktop`` is ``--filter kind=desktop`` today.
+The words are empty if another command replaces the option, as below. Words that end with ``=`` take its value:
+``--filter kind=desktop`` replaces ``--kind desktop``.
 """
 _OTHER_COMMANDS = {"--yank": "index yank", "--unyank": "index yank --undo"}
 
 _HELP, _VERSION = "help", "version"
 _END = "--"
-"""Behind it, no word is an option."""
+"""No word after this one is an option."""
 
 
 def replace_deprecated(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return a command line with the words of today in place of deprecated ones, and a notice for each of these."""
+    """Return a command line with replacements for deprecated words, and a notice about each of them."""
     replaced, notices = _replace_command(words)
     name = next((name for name in _names(replaced) if name in OPTIONS), "")
     options = OPTIONS.get(name, {})
@@ -91,7 +91,7 @@ def replace_deprecated(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _names(words: Sequence[str]) -> tuple[str, str]:
-    """Return what a command's name may be, the longer first."""
+    """Return the possible names of a command, the longer one first."""
     return " ".join(words[:2]), " ".join(words[:1])
 
 
@@ -100,7 +100,7 @@ def _replace_command(words: Sequence[str]) -> tuple[list[str], list[str]]:
     if old is None:
         return list(words), []
     now, rest = COMMANDS[old], list(words[len(old.split()) :])
-    if old == _VERSION:  # which has nothing to be quiet about
+    if old == _VERSION:  # `about` has no messages that --quiet could suppress
         rest = [word for word in rest if word == "--json"]
     replaced = [*rest, now] if old == _HELP else [*now.split(), *rest]
     return replaced, [_notice(old, now)]
@@ -116,13 +116,13 @@ class _Spellings(NamedTuple):
     """The options of a command."""
 
     flags: frozenset[str]
-    """The options without a value, or with one behind ``=`` only."""
+    """The options without a value, or with a value only after ``=``."""
     valued: frozenset[str]
-    """The options whose value may be the next word."""
+    """The options whose value can be the next word."""
 
 
 def _spellings(command: Sequence[str]) -> _Spellings:
-    """Return the options of a command, which is imported for this."""
+    """Return the options of a command. This imports the command."""
     load_commands(command)
     held = app.commands.get(" ".join(command)) or getattr(app.commands[command[0]], "commands", {})[command[-1]]
     valued = {
@@ -136,7 +136,7 @@ def _spellings(command: Sequence[str]) -> _Spellings:
 
 
 class _Replacement(NamedTuple):
-    """What is replaced, and the options of the command today."""
+    """The replaced words, and the command's current options."""
 
     old: Mapping[str, str]
     today: _Spellings
@@ -148,7 +148,7 @@ class _Replacement(NamedTuple):
 
 
 def _replace_options(words: Sequence[str], how: _Replacement, found: dict[str, str]) -> Iterator[str]:
-    """Yield the words of today, and note in ``found`` what they replace. The value of an option stays as it is."""
+    """Yield the current words, and record in ``found`` the words that they replace. Option values stay unchanged."""
     rest = deque(words)
     while rest and rest[0] != _END:
         word = rest.popleft()
@@ -173,7 +173,7 @@ def _replace_options(words: Sequence[str], how: _Replacement, found: dict[str, s
 def _replace_long(
     name: str, value: str, old: Mapping[str, str], found: dict[str, str], *, equals: str
 ) -> Iterator[str]:
-    """Yield an option and its value, in one word where they were."""
+    """Yield an option and its value. They stay in one word if they were in one word."""
     now = old.get(name)
     if now is not None:
         found[name] = now
@@ -194,7 +194,7 @@ def _replace_flag(name: str, old: Mapping[str, str], found: dict[str, str]) -> I
 
 
 def _replace_short(word: str, how: _Replacement, found: dict[str, str]) -> tuple[str, bool]:
-    """Return a word that may be short options, with those of today, and whether the next word is a value."""
+    """Return a word that may contain short options, with current options, and whether the next word is a value."""
     if not word.startswith("-") or word == "-":
         return word, False
     replaced = "-"
@@ -202,7 +202,7 @@ def _replace_short(word: str, how: _Replacement, found: dict[str, str]) -> tuple
         name = f"-{letter}"
         now = how.old.get(name, name)
         if now not in how.today.flags | how.today.valued:
-            return word, False  # Click says what is wrong.
+            return word, False  # Click reports the problem.
         replaced += now[1]
         if now != name:
             found[name] = now
@@ -212,7 +212,7 @@ def _replace_short(word: str, how: _Replacement, found: dict[str, str]) -> tuple
 
 
 def _shown(old: str, now: str) -> str:
-    """Return what a notice names instead of an option."""
+    """Return the text for an option in a notice."""
     if not now:
         return f"rocwheel {_OTHER_COMMANDS[old]}"
     return f"{now}VALUE" if now.endswith("=") else now

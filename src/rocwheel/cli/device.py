@@ -1,4 +1,4 @@
-"""``rocwheel device``: options and text that the commands about device code share."""
+"""``rocwheel device``: options and texts that several commands for device code share."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ KERNEL_HEADINGS = (
     "wavefront",
     "workgroup",
 )
-"""What `kernel_rows` yields; the numbers begin at the fourth."""
+"""The headings for the rows from `kernel_rows`. Numbers begin in the fourth column."""
 
 
 def container_line(device: DeviceFacts) -> str:
-    """Return what holds the code of a file, how many bundles, and their size there and decompressed."""
+    """Return the container of a file's code, the number of bundles, and their sizes in the file and decompressed."""
     if device.kpack:
         lead = _kpack_lead(device, device.kpack)
         return f"{lead}, {_sizes(device)}" if device.kpack.archives else lead
@@ -76,11 +76,11 @@ def container_line(device: DeviceFacts) -> str:
 
 
 def _readers(device: DeviceFacts) -> str:
-    """Return which releases of ROCm read all of the compressed bundles; nothing where there are none."""
+    """Return the ROCm releases that can read all compressed bundles, or an empty string without such bundles."""
     since = {first_reader(bundle.version) for bundle in device.bundles if bundle.version}
     if not since:
         return ""
-    return ", read by no ROCm" if "" in since else f", read by ROCm {max(since, key=parse_rocm)} and later"
+    return ", which no ROCm release can read" if "" in since else f", for ROCm {max(since, key=parse_rocm)} and later"
 
 
 def _kpack_lead(device: DeviceFacts, kpack: KpackFacts) -> str:
@@ -98,7 +98,7 @@ def _sizes(device: DeviceFacts) -> str:
 
 
 def kpack_lines(kpack: KpackFacts) -> Iterator[str]:
-    """Yield a line for each wrapper of a split library, with what it is looked up by, and for each archive found."""
+    """Yield a line for each wrapper in a split library, with its lookup key, and for each archive that was found."""
     for wrapper in kpack.wrappers:
         yield f"wrapper at {wrapper.offset:#x}: {wrapper.key} in {' or '.join(wrapper.search_paths)}"
     for archive in kpack.archives if kpack.wrappers else ():
@@ -112,7 +112,10 @@ def bundle_line(bundle: BundleFacts) -> str:
 
 
 def entry_lines(device: DeviceFacts) -> Iterator[str]:
-    """Yield a line for every entry, with size and id, below a line for its bundle; last, those without a bundle."""
+    """Yield a line for every entry, with its size and ID, after a line for its bundle.
+
+    Entries without a bundle come last.
+    """
     for bundle in device.bundles:
         yield bundle_line(bundle)
         for host in bundle.hosts:
@@ -126,9 +129,9 @@ def entry_lines(device: DeviceFacts) -> Iterator[str]:
 
 
 def target_rows(*files: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """Yield for each target: size, size in the file, kernels, bundles, and the number of bundles it is missing from.
+    """Yield for each target: size, size in the file, kernels, bundles, and the number of bundles without the target.
 
-    Of several files, these are sums, and nothing is missing.
+    For several files, these are sums, and the last number is 0.
     """
     for target in summarize_targets(files[0]) if len(files) == 1 else add_up_targets(files):
         stored = "?" if target.stored_size is None else decimal(target.stored_size)
@@ -137,7 +140,7 @@ def target_rows(*files: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, 
 
 
 def kernel_files_line(folder: str, files: Sequence[DeviceFacts], unreadable: int = 0) -> str:
-    """Return how many kernel files of a folder count together, and their size there and decompressed."""
+    """Return the number of kernel files in a folder that share a line, and their sizes on disk and decompressed."""
     size, raw = sum(device.size for device in files), sum(device.raw_size for device in files)
     decompressed = f" ({decimal(raw)} decompressed)" if raw != size else ""
     others = f"; {count(unreadable, 'further one')} can't be read" if unreadable else ""
@@ -145,7 +148,7 @@ def kernel_files_line(folder: str, files: Sequence[DeviceFacts], unreadable: int
 
 
 def kernel_rows(codes: Iterable[CodeKernels]) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each kernel: its bundle, target and name, and the registers and memory that it takes."""
+    """Yield a row for each kernel: its bundle, target, and name, and the registers and memory that it uses."""
     for code in codes:
         bundle = "-" if code.bundle is None else str(code.bundle)
         for kernel in code.kernels:
@@ -154,7 +157,7 @@ def kernel_rows(codes: Iterable[CodeKernels]) -> Iterator[tuple[str, ...]]:
 
 def _resources(kernel: KernelFacts) -> tuple[int | str | None, ...]:
     spills = [spills for spills in (kernel.vgpr_spills, kernel.sgpr_spills) if spills is not None]
-    # More than is declared, by recursion or calls through pointers.
+    # More than the declared size, because of recursion or calls through pointers.
     scratch = f"{_known(kernel.scratch)}+" if kernel.has_dynamic_stack else kernel.scratch
     spilled = sum(spills) if spills else None
     registers = (kernel.vgprs, kernel.agprs, kernel.sgprs, spilled)
@@ -166,7 +169,7 @@ def _known(value: int | str | None) -> str:
 
 
 def rewrite_line(report: RewriteReport, output: Path) -> str:
-    """Return what became of a file."""
+    """Return a line about the changes to a file."""
     if not report.bundles:
         return f"{output}: a code object, {'now for another target' if report.changed else 'as it was'}"
     unit = "code object" if report.is_archive else "bundle"
@@ -175,14 +178,14 @@ def rewrite_line(report: RewriteReport, output: Path) -> str:
 
 
 def made_line(made: MadeBundle) -> str:
-    """Return what a new bundle is."""
+    """Return a line about a new bundle."""
     kind = f"compressed, version {made.version}" if made.version else "plain"
     raw = f" ({decimal(made.raw_size)} decompressed)" if made.version else ""
     return f"{made.path}: {kind}, {decimal(made.size)}{raw}, for {', '.join(made.targets)}"
 
 
 def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
-    """Return what became of a folder or a wheel."""
+    """Return a line about the changes to a folder or a wheel."""
     saved = sum(edited.size_before - edited.size_after for edited in report.edited)
     change = f"{decimal(saved)} saved" if saved >= 0 else f"{decimal(-saved)} more"
     dropped, edited, copied = len(report.dropped), len(report.edited), report.copied
@@ -193,23 +196,23 @@ def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
 
 
 def zeros_line(path: str, size: int) -> str:
-    """Return how much of a library its code has left behind."""
-    return f"keeps {decimal(size)} of zeros in the place of its code: {path}"
+    """Return a line about the space that removed code left in a library."""
+    return f"keeps {decimal(size)} of zeros instead of its code: {path}"
 
 
 def disk_change(number: int, before: int, after: int) -> str:
-    """Return how much room a number of libraries takes before and after they were split; empty for none."""
+    """Return the disk space of libraries before and after splitting, or an empty string without libraries."""
     return f", on disk {decimal(before)} -> {decimal(after)}" if number else ""
 
 
 def split_libraries(number: int, left_out: int) -> str:
-    """Return how many libraries were split, and how many files left out."""
+    """Return the number of split libraries and of omitted files."""
     split = f"{count(number, 'library', 'libraries') if number else 'no library'} split"
     return f"{split}, {count(left_out, 'file')} left out" if left_out else split
 
 
 def share_line(place: Path | str, archives: int, files: int, size: int | None) -> str:
-    """Return what a target gets: archives, other files, and the size of all if it is known."""
+    """Return a line about a target's share: archives, other files, and the total size if it is known."""
     parts = [count(archives, "archive")] if archives else []
     parts += [count(files, "other file" if archives else "file")] if files else []
     parts += [] if size is None else [decimal(size)]
@@ -217,12 +220,12 @@ def share_line(place: Path | str, archives: int, files: int, size: int | None) -
 
 
 def lacking_line(lacking: LackingCode) -> str:
-    """Return which files have no code for a target that was asked for."""
+    """Return the files that have no code for a requested target."""
     return f"no code for {lacking.target} in {', '.join(lacking.paths)}"
 
 
 def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
-    """Return the argument for a file with device code, or with ``dir_okay`` also a folder of such."""
+    """Return the argument for a file with device code. With ``dir_okay``, it can also be a folder with such files."""
     return argument(metavar=metavar, help=text, check=regular_place if dir_okay else regular_file)
 
 
@@ -284,13 +287,13 @@ TrimOption = Annotated[
 
 
 class Rewriting(Output, frozen=True, kw_only=True):
-    """How device code is rewritten, and what is printed of it."""
+    """Options for rewriting device code and for the output."""
 
     trim: bool
     jobs: int
 
     def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> int:
-        """Write a file or a wheel with edited device code to ``output``, print a report, and return what changed."""
+        """Write a file or wheel with edited device code to ``output``, print a report, and return the changes."""
         reports = (self._rewrite_wheel if is_given_wheel(file) else self._rewrite_file)(file, output, edit, storage)
         if not self.quiet:
             _print_remarks(reports)
@@ -299,7 +302,7 @@ class Rewriting(Output, frozen=True, kw_only=True):
     def rewrite_folder(self, folder: Path, output: Path, edit: Prune | None, storage: Storage) -> None:
         """Write a folder with edited device code to ``output``, and print a report.
 
-        Raises `InputError` as `edit_tree` does.
+        Raises the errors of `edit_tree`.
         """
         report = edit_tree(folder, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
         if self.json:
@@ -317,7 +320,7 @@ class Rewriting(Output, frozen=True, kw_only=True):
         self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
     ) -> tuple[RewriteReport, ...]:
         if output.is_dir() or isinstance(output, FolderToMake):
-            raise InputError(output, "is a folder", expected="a file to write to", remedy="Change --output.")
+            raise InputError(output, "is a folder", expected="an output file", remedy="Change --output.")
         report = rewrite_device_code(
             file, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress
         )
@@ -345,10 +348,10 @@ class Rewriting(Output, frozen=True, kw_only=True):
 
 
 def wheel_output(wheel: Path, output: Path) -> Path:
-    """Return where the edited ``wheel`` goes: to the file ``output``, or under its own name into that folder.
+    """Return the path for the edited ``wheel``: the file ``output``, or a file with its own name in that folder.
 
-    A name without a suffix, where there is nothing, is that of a folder to make.
-    Raises `InputError` for a file whose name would be that of another distribution, which installers refuse.
+    A path without a file extension that doesn't exist is a folder to create. Raises `InputError` for a file name that
+    would belong to another distribution, because installers reject such a wheel.
     """
     if output.is_dir() or not (output.suffix or output.exists()):
         return output / wheel.name
@@ -366,13 +369,13 @@ def read_rewriting(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> Rewriting:
-    """Return how to rewrite, by the options that all such commands end with; set up the logging."""
+    """Return the options for rewriting that all such commands share, and set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
     return Rewriting(trim=trim, jobs=worker_count(jobs), json=json, quiet=quiet, verbose=verbose)
 
 
 def read_storage(rocm: RocmOption = "", level: LevelOption = DEVICE_CODE_LEVEL, limit: LimitOption = 4) -> Storage:
-    """Return how edited bundles are stored."""
+    """Return the storage options for edited bundles."""
     return Storage(rocm=rocm, level=level, limit=limit * GIB)
 
 
@@ -380,10 +383,10 @@ def _print_remarks(reports: Sequence[RewriteReport]) -> None:
     for warning in (warning for report in reports for warning in report.warnings):
         report_warning(warning)
     if hosts_spelled := sum(report.hosts_spelled for report in reports):
-        done = f"respelled the host entries of {count(hosts_spelled, 'bundle')} from clang 16's form to clang 17's"
-        messages.print(f"note: {done}, since later readers refuse the old form in compressed bundles", markup=False)
+        done = f"changed the host entries of {count(hosts_spelled, 'bundle')} from Clang 16's form to Clang 17's"
+        messages.print(f"note: {done}, because later readers reject the old form in compressed bundles", markup=False)
     for fault in dict.fromkeys(fault for report in reports for fault in report.faults):
         messages.print(f"note: {fault}", markup=False)
     if versions := [version for report in reports for version in report.versions]:
         since = first_reader(max(versions))
-        messages.print(f"note: ROCm {since} and later read the result", markup=False)
+        messages.print(f"note: the result is for ROCm {since} and later", markup=False)

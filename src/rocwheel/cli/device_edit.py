@@ -1,4 +1,4 @@
-"""``rocwheel device compress``, ``prune`` and ``retarget``: device code made smaller, or offered to more GPUs."""
+"""``rocwheel device compress``, ``prune``, and ``retarget``: reduce device code, or make it available to more GPUs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _read_storage(
             advanced=True,
             metavar="N",
             help="Write header version 2 or 3.",
-            show_default="what most ROCm releases read",
+            show_default="the format for most ROCm releases",
         ),
     ] = None,
     level: Annotated[
@@ -221,7 +221,7 @@ def _is_archive(path: Path) -> bool:
 
 def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewriting) -> None:
     if rewriting.trim:
-        raise InputError(path, "a kpack archive", expected="a library, an object file or a static library for --trim")
+        raise InputError(path, "a kpack archive", expected="a library, an object file, or a static library for --trim")
     copy_archive(path, output, edit.pairs)
     report = NewFile(str(output), str(path), edit.pairs[0].agent.processor)
     if rewriting.json:
@@ -244,7 +244,7 @@ def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage,
         print_json("device-retarget", 1, report)
     elif not rewriting.quiet:
         for new in report.added if rewriting.verbose else ():
-            print_line(f"{new.path}: made of {new.origin}, for {new.target}")
+            print_line(f"{new.path}: created from {new.origin}, for {new.target}")
         numbers = {"edited": len(report.edited), "added": len(report.added), "copied": report.copied}
         parts = [f"{count(number, 'file')} {what}" for what, number in numbers.items() if number]
         print_line(f"{output}: {', '.join(parts) or 'no files'}")

@@ -1,4 +1,4 @@
-"""``rocwheel device list``, ``extract`` and ``bundle``: device code listed, and as files."""
+"""``rocwheel device list``, ``extract``, and ``bundle``: list device code, extract it, and bundle it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _list_entries(paths: Sequence[Path], limit: int, out: Output) -> tuple[str, 
 
 
 def _print_device(path: str | None, facts: DeviceFacts, out: Output) -> None:
-    """Print the sum for each target, or each entry; the path of one that was given alone is known."""
+    """Print the total for each target, or each entry. The path of a single given file isn't printed."""
     if out.verbose:
         for line in [path] if path else []:
             print_line(line)
@@ -211,7 +211,10 @@ def bundle(
     header_version: Annotated[
         int | None,
         option(
-            metavar="N", advanced=True, help="Write header version 2 or 3.", show_default="what most ROCm releases read"
+            metavar="N",
+            advanced=True,
+            help="Write header version 2 or 3.",
+            show_default="the format for most ROCm releases",
         ),
     ] = None,
     level: LevelOption = DEVICE_CODE_LEVEL,

@@ -1,4 +1,4 @@
-"""``rocwheel device split`` and ``join``: code for each GPU apart, and together again."""
+"""``rocwheel device split`` and ``join``: separate the code for each GPU, and join it again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from rocwheel.wheels.sdist import SourceDate
 
 
 class Splitting(Output, frozen=True, kw_only=True):
-    """How something is split, and what is printed of it."""
+    """Options for splitting and for the output."""
 
     choice: SplitChoice
     dest_dir: Path
@@ -64,7 +64,7 @@ class WheelOptions(msgspec.Struct, frozen=True):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The options that were given."""
+        """The options on the command line."""
         values = (self.overlay_root, self.device_name, self.host_requires, self.device_requires)
         names = ("--overlay-root", "--device-name", "--host-requires-dist", "--device-requires-dist")
         return tuple(name for name, value in zip(names, values, strict=True) if value)
@@ -77,7 +77,7 @@ def read_wheel_options(
             metavar="FOLDER",
             advanced=True,
             help="Install device wheels over this folder of the wheel.",
-            show_default="the one with device code",
+            show_default="the folder with device code",
         ),
     ] = "",
     device_name: Annotated[
@@ -86,7 +86,7 @@ def read_wheel_options(
             metavar="NAME",
             advanced=True,
             help="Use this prefix for the names of device wheels.",
-            show_default="that of the wheel and -device",
+            show_default="the wheel's name and -device",
         ),
     ] = "",
     host_requires_dist: Annotated[
@@ -107,7 +107,7 @@ def read_wheel_options(
 
 
 def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, *, mend: bool) -> None:
-    """Split each of several wheels, or mend host wheels and their device wheels, and print what became of them."""
+    """Split several wheels, or repair host wheels and their device wheels, and print the results."""
     order = _order(options, how)
     check_order(order)
     _check_names(wheels)
@@ -120,7 +120,7 @@ def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, 
 
 
 def split_folder(folder: Path, options: WheelOptions, how: Splitting) -> None:
-    """Split the folder of an unpacked wheel, and print what became of it."""
+    """Split the folder of an unpacked wheel, and print the result."""
     moment = SourceDate.from_environment(os.environ)
     _print([split_unpacked(folder, how.dest_dir, _order(options, how), moment)], how)
 
@@ -149,11 +149,13 @@ def _print(reports: Sequence[WheelSplit], how: Splitting) -> None:
 
 
 def _check_names(wheels: Sequence[Path]) -> None:
-    """Raise `InputError` for wheels of one name, whose host wheels would be one file."""
+    """Raise `InputError` for wheels with the same name, because their host wheels would be the same file."""
     first: dict[str, Path] = {}
     same = [path for path in wheels if first.setdefault(path.name, path) is not path]
-    expected = "each wheel once"
-    raise_all("wheels", [InputError(path, f"has the name of {first[path.name]}", expected=expected) for path in same])
+    expected = "each wheel only once"
+    raise_all(
+        "wheels", [InputError(path, f"has the same name as {first[path.name]}", expected=expected) for path in same]
+    )
 
 
 def _wheel_lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
@@ -164,10 +166,10 @@ def _wheel_lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
     for path in report.mended:
         yield f"mended: {path}"
     for path in report.removed:
-        yield f"{'would be removed' if how.dry_run else 'removed'}, as it is of an earlier split: {path}"
+        yield f"{'would be removed' if how.dry_run else 'removed'}, because it is from an earlier split: {path}"
     if report.replaced:
         wheels = count(len(report.replaced), "wheel")
-        yield f"{'would replace' if how.dry_run else 'replaced'} {wheels} of an earlier split"
+        yield f"{'would replace' if how.dry_run else 'replaced'} {wheels} from an earlier split"
     for staying in report.staying:
         yield f"stays in the host wheel: {staying.path}: {staying.reason}"
     split = split_libraries(len(report.libraries), len(report.left_out))
@@ -273,7 +275,7 @@ def split(
 
 def _read_level(level: int | None, scheme: Scheme) -> int:
     if level is not None and scheme is Scheme.NONE:
-        option, found = "--level", f"is for code that is compressed, and --scheme {scheme.value} stores it"
+        option, found = "--level", f"is for compressed code, but --scheme {scheme.value} doesn't compress code"
         raise InputError(option, found, expected=f"--scheme {Scheme.ZSTD.value}")
     return DEVICE_CODE_LEVEL if level is None else level
 
@@ -281,18 +283,18 @@ def _read_level(level: int | None, scheme: Scheme) -> int:
 def _read_folder(text: str) -> str:
     folder = posixpath.normpath(text)
     if not text or not is_archive_folder(folder):
-        expected = "a folder below the tree's root, such as usr/lib/rocm-kpack"
+        expected = "a folder in the tree, such as usr/lib/rocm-kpack"
         subject = "--archives"
-        raise InputError(subject, f"{text!r} names no folder for archives", expected=expected)
+        raise InputError(subject, f"{text!r} isn't a folder for archives", expected=expected)
     return folder
 
 
 def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitting, *, mend: bool) -> None:
     path = regular_place(paths[0])
     if len(paths) > 1:
-        raise InputError(paths[1], "is split together with something else", expected="one file or folder, or wheels")
+        raise InputError(paths[1], "is passed together with other paths", expected="a single file or folder, or wheels")
     if wheel_options.given:
-        raise InputError(path, "is not a wheel", expected=f"wheels for {', '.join(wheel_options.given)}")
+        raise InputError(path, "isn't a wheel", expected=f"wheels for {', '.join(wheel_options.given)}")
     order = SplitOrder(choice=how.choice, jobs=how.jobs, dry_run=how.dry_run, mend=mend, progress=how.progress)
     report = split_tree(path, how.dest_dir, order)
     if how.json:

@@ -1,4 +1,4 @@
-"""``rocwheel diff``: what differs between two wheels, builds, trees or environments."""
+"""``rocwheel diff``: shows differences between two wheels, builds, trees, or environments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _MOST_FINDINGS, _MOST_FILES, _MOST_PACKAGES, _MOST_VALUES = 20, 10, 20, 8
 
 
 def print_comparison(comparison: Comparison, findings: Sequence[Finding], *, every: bool, quiet: bool) -> None:
-    """Print what breaks, the packages and files that differ, the metadata and the conclusion; only errors if quiet."""
+    """Print the breaking changes, the packages and files that differ, the metadata, and the conclusion.
+
+    With ``quiet``, print only errors.
+    """
     differing = [package for package in comparison.packages if package.status is not Status.SAME]
     most = len(findings) if every else _MOST_FINDINGS
     if quiet:
@@ -185,7 +188,7 @@ def diff(
     """
     patterns = tuple(ignore or ())
     if idle := idle_patterns(patterns):
-        message = f"--ignore {idle[0]} is the name of no rule (docs/diff.md lists them)."
+        message = f"--ignore {idle[0]} doesn't match any rule. docs/diff.md lists the rules."
         raise click.BadParameter(message)
     unread: list[RocwheelError] = []
     with ExitStack() as stack:

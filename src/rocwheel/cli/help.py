@@ -1,4 +1,4 @@
-"""How help is written: lines break between words only, so that options and commands can be copied whole."""
+"""Formats help. Lines break only between words, so that users can copy whole options and commands."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 _EXAMPLE = "Example: "
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
-"""A word of a command line, which may have quoted blanks."""
+"""A word of a command line, which can have quoted spaces."""
 _CONTINUED = " \\"
 
 
 class HelpFormatter(click.HelpFormatter):
-    """Click's, but for words, which it breaks at hyphens and where they are long."""
+    """Click's formatter, without breaking words at hyphens or because of their length."""
 
     def write_text(self, text: str) -> None:
         """Write paragraphs."""
@@ -27,7 +27,7 @@ class HelpFormatter(click.HelpFormatter):
         self.write("\n\n".join(paragraphs) + "\n")
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write terms, each with its text beside it; below it where the term is long."""
+        """Write terms with their texts. A long term's text is on the next line."""
         listed = list(rows)
         indent = " " * self.current_indent
         column = min(max((len(term) for term, _ in listed), default=0), col_max) + col_spacing
@@ -41,7 +41,7 @@ class HelpFormatter(click.HelpFormatter):
             self.write("".join(f"{line.rstrip()}\n" for line in lines))
 
     def write_help(self, text: str) -> None:
-        """Write the help of a command: its paragraphs and, after the last, the example, one command a line."""
+        """Write a command's help: its paragraphs, and finally the example with one command on each line."""
         described, _, example = inspect.cleandoc(text).partition(_EXAMPLE)
         self.write_paragraph()
         with self.indentation():
@@ -52,14 +52,14 @@ class HelpFormatter(click.HelpFormatter):
                     self.write("".join(f"{one}\n" for one in self._broken(line)))
 
     def _broken(self, command: str) -> list[str]:
-        """Return the lines of a command, which a shell reads as one."""
+        """Return the lines of a command. A shell reads them as a single line."""
         indent = " " * (self.current_indent + 2)
         lines = _fill(_WORD.findall(command), self.width - len(_CONTINUED), indent, "  ")
         return [f"{line}{_CONTINUED}" for line in lines[:-1]] + lines[-1:]
 
 
 def _fill(words: Iterable[str], width: int, indent: str, hanging: str = "") -> list[str]:
-    """Return lines of words, all of which stay whole."""
+    """Return lines of words. All words stay whole."""
     return list(_lines(words, width, indent, hanging))
 
 
@@ -75,6 +75,6 @@ def _lines(words: Iterable[str], width: int, indent: str, hanging: str) -> Itera
 
 
 class HelpContext(click.Context):
-    """The context of a command whose help is written like this."""
+    """The context of a command that uses this formatter."""
 
     formatter_class = HelpFormatter

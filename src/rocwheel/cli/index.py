@@ -1,4 +1,4 @@
-"""``rocwheel index``: a static package index over a folder of distributions."""
+"""``rocwheel index``: writes a static package index for a folder of distributions."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 
 def print_edited(pages: Iterable[str]) -> None:
-    """Name pages that were written again on standard error."""
+    """List pages that were written again on standard error."""
     for page in pages:
-        text = "was edited by somebody; it is again as the files are, and marks of yanked files in it are kept"
+        text = "was edited by hand; now it matches the files again, and the marks of yanked files are kept"
         messages.print(f"{in_one_line(page)}: {text}", markup=False)
 
 
@@ -72,13 +72,13 @@ _UrlOption = Annotated[
 
 
 def read_extras(front: _FrontOption = True, url: _UrlOption = None) -> Extras:
-    """Return what makes the page, or nothing; raise `InputError` for an address that can't be named."""
+    """Return the data for the page, or `None` without a page. Raises `InputError` for an invalid URL."""
     _check(front=front, url=url)
     return front_page(url or "") if front else no_extras
 
 
 def read_next_extras(front: _FrontOption = True, url: _UrlOption = None) -> NextExtras | None:
-    """Return what makes the page anew, with the address of the one before unless another is given; as `read_extras`."""
+    """Return the data for writing the page again, by default with the previous URL. See `read_extras`."""
     _check(front=front, url=url)
     if not front:
         return None
@@ -93,11 +93,11 @@ def _check(*, front: bool, url: str | None) -> None:
 
 
 _NAMED = 10
-"""Files that a message names."""
+"""The maximum number of file names in a message."""
 
 
 def print_index(report: IndexReport, *, verbose: bool) -> None:
-    """Print the projects of an index, and how to install from it and from those of its families."""
+    """Print the projects in an index, and how to install from it and from the indexes of its families."""
     for project, names in report.projects.items():
         yanked = sum(name in report.yanked for name in names)
         print_line(f"{project}: {count(len(names), 'file')}{f', {yanked} yanked' if yanked else ''}")
@@ -115,24 +115,30 @@ def _url(report: IndexReport) -> str:
 
 
 def _path(name: str, dist_dirs: list[Path]) -> str:
-    """Return the path of what was passed over, in the first of the folders that has it."""
+    """Return the path of a skipped file, in the first folder that contains it."""
     return str(next((folder for folder in dist_dirs if os.path.lexists(folder / name)), dist_dirs[0]) / name)
 
 
 def print_notes(report: IndexReport, dist_dirs: list[Path]) -> None:
-    """Print on standard error what is not in an index, and what is in it in another way than it was found."""
+    """Print notes on standard error about files that the index omits or changes."""
     for name in report.ignored:
         path = in_one_line(_path(name, dist_dirs))
-        messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {path}", markup=False)
+        messages.print(f"not in the index, because it isn't a wheel or a .tar.gz sdist: {path}", markup=False)
     for name in report.subfolders:
         if name not in report.families:
             path = in_one_line(_path(name, dist_dirs))
-            text = f"not in the index, as it is a folder: {path}. Index it by itself, as two folders can have"
-            messages.print(f"{text} different files of one name.", markup=False)
+            text = (
+                f"not in the index, because it is a folder: {path}. Index the folder separately, because two "
+                "folders can have"
+            )
+            messages.print(f"{text} different files with the same name.", markup=False)
     if report.future:
         named = f"{count(len(report.future), 'file')} ({first_of(list(report.future), _NAMED)})"
-        text = "dated in the future, so the index says that they were uploaded now"
-        messages.print(f"{text}: {named}. Is the clock right, here and where they were made?", markup=False)
+        text = "dated in the future, so the index contains the current time as their upload time"
+        messages.print(
+            f"{text}: {named}. Check the clocks of this machine and of the machine that created the files.",
+            markup=False,
+        )
     print_edited(report.edited)
 
 
@@ -140,38 +146,43 @@ _FOR = "--variants-for"
 
 
 class IndexVariants(msgspec.Struct, frozen=True):
-    """What is asked of the wheel variants of an index."""
+    """Options for the wheel variants in an index."""
 
     make: bool
     machine: tuple[str, ...]
-    """The targets of the machines that the index is for, the preferred first; empty for any."""
+    """The targets of the machines that the index is for, the preferred target first.
+
+    If empty, it is for any machine.
+    """
 
     def add(self, groups: Callable[[], Collection[Sequence[Path]]], *, quiet: bool) -> None:
-        """Make variant wheels in folders as `add_to_all` does, if asked to; else the folders aren't looked for."""
+        """Create variant wheels in folders with `add_to_all` if requested."""
         if not self.make:
             return
-        from rocwheel.build.variant_wheels import add_to_all  # most indexes are done before it is loaded
+        from rocwheel.build.variant_wheels import add_to_all  # most indexes take less time than loading this module
 
         for dist_dir, added in add_to_all(groups()):
             if added.written and not quiet:
                 what = count(len(added.written), "wheel that selects", "wheels that select")
                 messages.print(f"wrote {what} packages for a GPU in {dist_dir} ({drafts()})", markup=False)
             for name in added.stale if not quiet else ():
-                report_warning(f"{dist_dir / name}: selects a package that is not there. Remove it.")
+                report_warning(f"{dist_dir / name}: selects a package that doesn't exist. Remove this file.")
 
     def report(self, variants: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-        """Print which variants an index lists, by the names of their files."""
+        """Print which variants an index lists, with the names of their files."""
         for name, labels in variants.items():
             print_line(f"{name}: {count(len(labels), 'variant')} ({drafts()}): {', '.join(sorted(labels))}")
 
     def warn(self, reports: Iterable[IndexReport]) -> None:
-        """Warn of targets that no variant of the indexes is for."""
+        """Warn about targets for which the indexes have no variant."""
         provider = load_draft().provider
         lists = [labels for report in reports for labels in report.variants.values()]
         known = {word for labels in lists for words in labels.values() for word in words}
         for target in self.machine:
             if f"{provider.namespace} :: {provider.feature} :: {target}" not in known:
-                report_warning(f"{_FOR}: no variant is for {target}; installers take the one for no GPU.")
+                report_warning(
+                    f"{_FOR}: there is no variant for {target}; installers choose the variant without a GPU."
+                )
 
 
 def read_index_variants(
@@ -194,18 +205,21 @@ def read_index_variants(
         ),
     ] = None,
 ) -> IndexVariants:
-    """Return what the options ask for; raise `InputError` for what no variant can be for."""
+    """Return the options for variants. Raises `InputError` for targets that can't have variants."""
     return IndexVariants(variants, parse_machine(variants_for) if variants_for is not None else ())
 
 
 def parse_machine(text: str) -> tuple[str, ...]:
-    """Return the targets of machines, the preferred first; raise `InputError` for what no variant can be for."""
+    """Return the targets of machines, the preferred target first.
+
+    Raises `InputError` for targets that can't have variants.
+    """
     words = [word for word in text.replace(",", ";").split(";") if word.strip()] or [text]
     targets = [target for word in words for target in parse_target_set((word,), source=_FOR, required=True)]
     for target in targets:
         if target.features or not load_draft().grammar.has("value", target.processor):
-            found = f"names {target}, which no variant can be for"
-            raise InputError(_FOR, found, expected="targets of GPUs without features, such as gfx90a")
+            found = f"contains {target}, which can't have a variant"
+            raise InputError(_FOR, found, expected="GPU targets without features, such as gfx90a")
     return tuple(dict.fromkeys(target.processor for target in targets))
 
 

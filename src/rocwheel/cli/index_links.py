@@ -1,4 +1,4 @@
-"""``rocwheel index`` and ``rocwheel publish`` with a TOML file of other indexes: pages that link to their files."""
+"""``rocwheel index`` and ``rocwheel publish`` with a TOML file of other indexes: write pages with links."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".toml"
 _TAKEN = frozenset({"dist_dirs", "dist", "store", "output", "dry_run", "json", "quiet", "verbose"})
-"""The parameters that such a run takes."""
+"""The parameters that such a run accepts."""
 _NAMED = 10
 """The maximum number of file names in a message."""
 
 
 def find_upstreams(paths: Sequence[Path]) -> Path | None:
-    """Return the TOML file among the arguments, or `None` without one.
+    """Return the TOML file among the arguments, or `None` if there is no such file.
 
-    Raises `InputError` if there are other arguments, and for options that only folders of files take.
+    Raises `InputError` if there are other arguments, or options that only folders of files accept.
     """
     found = next((path for path in paths if path.suffix == _SUFFIX and not path.is_dir()), None)
     if found is None:
@@ -54,7 +54,7 @@ def index_links(path: Path, output: Path | None, out: Output) -> IndexReport:
     """Write indexes of links to a folder, by default to ``simple`` next to the TOML file."""
     target = output or path.parent / "simple"
     if target.exists() and not target.is_dir():
-        raise InputError(target, "is not a folder", remedy="Choose a folder for the index with --output.")
+        raise InputError(target, "isn't a folder", remedy="Choose a folder for the index with --output.")
     written = _write(path, FolderStore(target, str(target)), Layout(""), out)
     reports = {
         stream: IndexReport(str(target / stream), one.projects, (), (), one.yanked) for stream, one in written.items()
@@ -85,7 +85,7 @@ def publish_links(path: Path, store: Store, layout: Layout, out: Output, *, is_d
 def _write(
     path: Path, store: Store, layout: Layout, out: Output, *, is_dry_run: bool = False
 ) -> dict[str, LinkedIndex]:
-    from rocwheel.index.links import write_links  # most indexes list files, and are done before it is loaded
+    from rocwheel.index.links import write_links  # most indexes list files, and take less time than loading this module
     from rocwheel.index.upstreams import read_upstreams
 
     progress = make_progress(quiet=out.quiet)

@@ -1,4 +1,4 @@
-"""``rocwheel index mirror``: copies the part of a package index that given GPUs need."""
+"""``rocwheel index mirror``: copies the part of a package index for given GPUs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_machines(
         option("--python-version", metavar="X.Y", help="Copy wheels for this Python version.", show_default="all"),
     ] = None,
 ) -> Machines:
-    """Return the machines that the mirror is for."""
+    """Return the machines for which the mirror is."""
     return Machines(tuple(platform or ()), tuple(python_version or ()))
 
 
@@ -105,11 +105,11 @@ def read_choice(
     variants: _VariantsOption = False,
     pool: _PoolOption = None,
 ) -> Choice:
-    """Return which projects and versions are copied; raise `InputError` for extras whose requirements are not."""
+    """Return the projects and versions to copy. Raises `InputError` for extras if their requirements aren't copied."""
     named = [split_extras(text) if requirements else (text, None) for text in project]
     lone = [text for text in project if not requirements and split_extras(text)[1] is not None and "," in text]
-    remedy = "Give --with-requirements as well, or leave the extras out."
-    raise_all("--project", [InputError("--project", f"{text} names extras", remedy=remedy) for text in lone])
+    remedy = "Add --with-requirements, or remove the extras."
+    raise_all("--project", [InputError("--project", f"{text} contains extras", remedy=remedy) for text in lone])
     extras = {normalized_pattern(name): asked for name, asked in named if asked is not None}
     return Choice(
         projects=tuple(name for name, _ in named),
@@ -140,7 +140,7 @@ def read_mirror_options(
         ),
     ] = None,
 ) -> MirrorOptions:
-    """Return how the mirror is made; raise `InputError` for what no variant can be for."""
+    """Return the options for the mirror. Raises `InputError` for targets that can't have variants."""
     return MirrorOptions(jobs, exact, parse_machine(variants_for) if variants_for is not None else None)
 
 
@@ -205,7 +205,7 @@ def mirror(
 
 @contextmanager
 def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[DependencyReader | None]:
-    """Give what reads requirements, if they are wanted; a dry run leaves nothing of what it has to fetch for that."""
+    """Yield the reader for requirements if they are wanted. After a dry run, no fetched files remain."""
     if not choice.requirements:
         yield None
     elif dry_run:
@@ -244,8 +244,8 @@ def _print(report: MirrorReport, dest_dir: Path, *, verbose: bool) -> None:
 
 
 def _print_gaps(absent: Sequence[str], unusable: Mapping[str, Sequence[str]]) -> None:
-    """Print what can't be installed from the mirror alone."""
+    """Print the packages that can't be installed from only the mirror."""
     if absent:
-        print_line(f"not in these indexes, and required: {', '.join(absent)}")
+        print_line(f"required, but not in these indexes: {', '.join(absent)}")
     for name, needed in unusable.items():
         print_line(f"{name}: requires {first_of(list(needed), len(needed))}, for other GPUs")

@@ -1,4 +1,4 @@
-"""``rocwheel index yank``: marks of files that installers take only when asked for their version."""
+"""``rocwheel index yank``: marks files so that installers use them only for an exact version."""
 
 from __future__ import annotations
 

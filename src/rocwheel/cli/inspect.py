@@ -1,4 +1,4 @@
-"""``rocwheel inspect`` and ``report``: what binaries are, and where the bytes of packages are."""
+"""``rocwheel inspect`` and ``report``: describe binaries, and show which files take up the space in packages."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def inspect(
             _print_kernel_files(folder, found, unreadable)
     empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
     for path in empty if not out.quiet else ():
-        report_warning(f"{path}: holds no binary")
+        report_warning(f"{path}: contains no binary")
     if out.json:
         print_json("inspect", 1, {"files": [file_document(facts) for facts in files]})
     _finish(files, quiet=out.quiet)
 
 
 def _is_at(name: str, path: str) -> bool:
-    if path == ".":  # which names below it don't begin with
+    if path == ".":  # names in the folder don't begin with this prefix
         return not name.startswith("/")
     return name == path or name.startswith((f"{path}/", f"{path}!"))
 
@@ -181,7 +181,7 @@ def report(
     Example: rocwheel report dist/ -o report.html
     """
     if output is None and not out.json:
-        message = "Say where the page goes (-o report.html), or ask for --json."
+        message = "Choose the page's path (-o report.html), or add --json."
         raise click.BadParameter(message)
     if output:
         check_output(output, [*paths, *([against] if against else [])])

@@ -1,4 +1,4 @@
-"""``rocwheel jax``: settings, rules and command lines of a Bazel build."""
+"""``rocwheel jax``: settings, rules, and commands for a Bazel build."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bazelrc(
     targets = parse_target_set(given.targets, source=f"{settings}: targets", native=native_targets)
     fragment = GeneratedFile(f"Made by rocwheel jax bazelrc from {settings.name};", render_bazelrc(given, targets))
     if check and output is None:
-        message = "--check compares with a file: name it with --output"
+        message = "--check compares with a file: pass the file with --output"
         raise click.BadParameter(message)
     diff = (fragment.diff(output) if check else fragment.write(output, force=force)) if output else ""
     if out.json:
@@ -105,7 +105,7 @@ def starlark(
 
 
 class CommandFormChoice(str, Enum):
-    """What the commands are for."""
+    """The options for the commands."""
 
     SHELL = "shell"
     MAKEFILE = "makefile"

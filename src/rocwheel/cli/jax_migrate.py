@@ -1,4 +1,4 @@
-"""``rocwheel jax translate`` and ``migrate``: old build commands in new words, and checkouts moved to Bazel's rules."""
+"""``rocwheel jax translate`` and ``migrate``: translate old build commands, and move checkouts to Bazel's rules."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 
 _TITLES = {
-    "kept": "What says the same",
-    "assumed": "Assumed, since the command line leaves it open",
+    "kept": "Replacements",
+    "assumed": "Assumptions about omitted values",
     "dropped": "Dropped",
-    "wrong": "Silently wrong before",
+    "wrong": "Silent errors before",
 }
 
 
 def tell_translation(made: Translation, commands: str) -> str:
-    """Return what a command line means today."""
+    """Print the current equivalent of a command line."""
     sections = [
         "# rocm.toml, for `rocwheel jax bazelrc --output rocm.bazelrc`:",
         made.settings_text,
-        "# The commands:" if made.commands else "# No commands: the old command line only configured.",
+        "# The commands:" if made.commands else "# No commands: the old command line only configured the build.",
         commands if made.commands else "",
     ]
     return "\n".join([*sections, *_notes([made])])
 
 
 def _notes(translations: Iterable[Translation]) -> Iterator[str]:
-    """Yield the notes of all translations, each once."""
+    """Yield the distinct notes of all translations."""
     for field, title in _TITLES.items():
         notes: list[Note] = [note for made in translations for note in getattr(made, field)]
         if notes:
@@ -55,7 +55,7 @@ def _notes(translations: Iterable[Translation]) -> Iterator[str]:
 
 
 def tell_calls(file: str, found: TranslatedCalls) -> str:
-    """Return the old calls of a file, each beside its new commands."""
+    """Print the old calls in a file, each with its new commands."""
     seen: dict[str, str] = {}
     sections = [_told(file, item, seen) for item in found.calls]
     sections += [
@@ -73,12 +73,12 @@ def _told(file: str, item: TranslatedCall, seen: dict[str, str]) -> str:
     settings = item.translation.settings_text
     lines = [f"# {place}:", f"#   {' '.join(map(shown, call.words))}"]
     if settings in seen:
-        lines.append(f"# rocm.toml: as for {seen[settings]}")
+        lines.append(f"# rocm.toml: the same as for {seen[settings]}")
     else:
         lines += ["# rocm.toml:", settings.rstrip("\n")]
         seen[settings] = place
     commands = spell_call(call, item.translation.commands)
-    lines += ["# becomes:", *commands] if commands else ["# becomes: no command, since it only configured"]
+    lines += ["# becomes:", *commands] if commands else ["# becomes: no command, because it only configured the build"]
     lines += [line for addition in item.additions for line in _told_addition(addition)]
     return "\n".join([*lines, ""])
 
@@ -97,7 +97,7 @@ def _place(file: str, first: int, last: int) -> str:
 
 
 def call_document(item: TranslatedCall) -> dict[str, Any]:
-    """Return a call as it stands in the JSON document."""
+    """Return a call for the JSON document."""
     call, made = item.call, item.translation
     return {
         "first_line": call.first_line,
@@ -154,7 +154,7 @@ def translate_command(
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """
     if bool(words) == bool(file):
-        message = "give either a command line behind --, or --file"
+        message = "pass either a command line after --, or --file"
         raise click.BadParameter(message)
     if file:
         _translate_files(file, version, sdk, json=out.json)
@@ -176,13 +176,13 @@ def _translate_words(words: list[str], version: str, sdk: str, *, json: bool) ->
 
 
 def _notes_of_make(words: list[str]) -> tuple[Note, ...]:
-    """Return a note for each spelling of make's, and print it as a warning."""
+    """Return a note for each word in make's syntax, and print it as a warning."""
     notes = []
     for spelled in dict.fromkeys(found for word in words for found in makes_spellings(word)):
         note = Note(
             spelled,
-            f"is make's spelling; a shell gets {without_make(spelled)}. Set that variable, or translate the Makefile "
-            "by --file Makefile",
+            f"is make's syntax; the shell command has {without_make(spelled)} instead. Set that variable, or "
+            "translate the Makefile with --file Makefile",
         )
         logging.getLogger(__name__).warning("%s %s", note.option, note.text)
         notes.append(note)
@@ -268,7 +268,7 @@ def _print_patch(made: Migration) -> None:
 
 
 def _tell(made: Migration) -> None:
-    """Tell on standard error what the patch doesn't say."""
+    """Print information on standard error that isn't in the patch."""
     if not made.changes:
         print_line(f"{made.root}: nothing to change", err=True)
     for question in made.questions:

@@ -1,4 +1,4 @@
-"""``rocwheel jax wheel``, ``wheel-binary`` and ``wheel-targets``: JAX's wheels from Bazel's outputs."""
+"""``rocwheel jax wheel``, ``wheel-binary``, and ``wheel-targets``: build JAX's wheels from Bazel's outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rocwheel.frameworks.wheel_spec import read_spec, settable_values
 
 
 class WheelKind(str, Enum):
-    """Which of JAX's wheels."""
+    """A kind of JAX wheel."""
 
     PLUGIN = "plugin"
     PJRT = "pjrt"
@@ -70,7 +70,7 @@ def jax_wheel(
 
 _CPU_TAG = "--cpu-tag"
 _PLACES = {"init": "jax_plugins/rocm/__init__.py"}
-"""Where JAX itself has what rocm-jax has elsewhere."""
+"""The paths in JAX of files that have other paths in rocm-jax."""
 
 
 @jax_app.command("wheel-binary", hidden=True)
@@ -129,7 +129,7 @@ _TOOL = WheelTool()
 
 
 class ToolChoice(str, Enum):
-    """What makes the wheels for the rules."""
+    """The tool that builds the wheels for the rules."""
 
     ROCWHEEL = "rocwheel"
     JAX = "jax"
@@ -167,9 +167,9 @@ def wheel_targets(
 
 
 def _check_unused(rules: str, library: str) -> None:
-    """Raise `InputError` for a label that JAX's own programs have no use for, `ProblemsError` for both."""
+    """Raise `InputError` for a label that JAX's own programs can't use, or `ProblemsError` for both labels."""
     given = {"--rules": (rules, _TOOL.rules), "--library": (library, _TOOL.library)}
-    remedy = "Leave it out, or give --tool rocwheel."
+    remedy = "Remove the option, or add --tool rocwheel."
     unused = [
         InputError(option, f"is {value!r}, but --tool jax doesn't use rocwheel", remedy=remedy)
         for option, (value, default) in given.items()

@@ -1,4 +1,4 @@
-"""``rocwheel lock``: a lock file for given GPUs."""
+"""``rocwheel lock``: writes a lock file for given GPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TargetsOption = Annotated[
     shared(
         "--targets",
         "Lock the packages for these targets.",
-        show_default="those that extras name",
+        show_default="the targets in extras",
     ),
 ]
 
@@ -90,14 +90,20 @@ def lock(
 def _warnings(output: Path, locked: Locked, *, is_given: bool) -> Iterator[str]:
     if is_given and not locked.has_gpu_packages:
         extras = ", ".join(f"device-{name}" for name in locked.targets)
-        remedy = f"Where the release has such, ask for an extra: rocm[{extras}]."
+        remedy = f"If the release has such packages, request an extra: rocm[{extras}]."
         yield f"{output}: has no package for certain GPUs, so --targets changes nothing. {remedy}"
     for target, systems in locked.lacking_systems.items():
-        yield f"{target}: has no packages for {' and '.join(systems)}: what is installed there lacks its code."
+        yield f"{target}: has no packages for {' and '.join(systems)}, so installations on these systems lack its code."
     for name, needed in locked.build_requires.items():
-        text = f"{name}: is an sdist, whose build needs {', '.join(needed)}, and a lock file has no room for that."
-        yield f"{text} Have it at hand where it is installed: --find-links FOLDER."
-    if queries := locked.file.with_queries():  # which may be secrets: installers may need them, so they stay
-        text = f"{output}: has what follows the question mark in {first_of(queries)}, as installers may need it."
-        remedy = "If that is a secret, such as a token, keep the file from others, or lock what you have fetched"
+        text = (
+            f"{name}: is an sdist whose build needs {', '.join(needed)}, but a lock file can't contain build "
+            "requirements."
+        )
+        yield f"{text} To install the lock file, add a folder with these packages: --find-links FOLDER."
+    if queries := locked.file.with_queries():  # queries may be secrets, but installers may need them, so they stay
+        text = (
+            f"{output}: contains the text after the question mark in {first_of(queries)}, because installers may "
+            "need it."
+        )
+        remedy = "If the text is a secret, such as a token, don't share the file, or lock packages that you downloaded"
         yield f"{text} {remedy}: --find-links FOLDER."

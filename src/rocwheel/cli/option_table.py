@@ -1,4 +1,7 @@
-"""What each option of several commands means: the same, whichever command takes it. A test holds them to it."""
+"""The meaning of each option that several commands have.
+
+The meaning is the same in all commands, which a test checks.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,17 @@ from typing import NamedTuple
 
 
 class Meaning(NamedTuple):
-    """The one meaning of an option, and how it is spelled."""
+    """The meaning of an option, and its syntax."""
 
     text: str
     metavars: tuple[str, ...] = ()
-    """What stands for its value; without any, it is a flag. Choices differ from command to command: they are ``<>``."""
+    """Placeholders for its value. If empty, the option is a flag.
+
+    ``<>`` stands for choices, which differ between commands.
+    """
     repeatable: bool = False
     single_in: tuple[str, ...] = ()
-    """Commands in which a repeatable option is given once, or the other way round."""
+    """Commands in which a repeatable option can't be repeated, or vice versa."""
 
 
 _CHOICES = "<>"
@@ -69,4 +75,4 @@ MEANINGS = {
     ),
     "--with-requirements": Meaning("fetch or copy the requirements, too"),
 }
-"""The options of several commands, by name."""
+"""The options of several commands, keyed by name."""

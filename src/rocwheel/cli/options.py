@@ -1,4 +1,4 @@
-"""Options and arguments that several commands take: checked, completed, and read into values."""
+"""Options and arguments that several commands share, including their checks, completion, and conversion into values."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _LAST_WORD = re.compile(r"(.*[;,])?(.*)", re.DOTALL)
 
 
 def complete_targets(_: object, __: object, incomplete: str) -> list[str]:
-    """Return the targets, families, policies and products that end a list, such as ``gfx906;gfx9`` or ``gfx90a,MI``."""
+    """Return the targets, families, policies, and products that complete a list, such as ``gfx906;gfx9``."""
     from rocwheel.targets.target_set import known_words, product_words
 
     return _ends(incomplete, [*known_words(), *product_words(), "native"])
 
 
 def complete_rules(_: object, __: object, incomplete: str) -> list[str]:
-    """Return the names of the audit's rules that begin like this."""
+    """Return the names of the audit's rules that begin with this text."""
     from rocwheel.audit.rules import ALL_RULES
 
     return _ends(incomplete, [rule.name for rule in ALL_RULES])
 
 
 def complete_tools(_: object, __: object, incomplete: str) -> list[str]:
-    """Return the tools that a run path is spelled for."""
+    """Return the tools for which rocwheel can format a run path."""
     from rocwheel.environment.link_flags import TOOLS
 
     return _ends(incomplete, [*TOOLS, "all"])
@@ -54,7 +54,7 @@ VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more detai
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """How a command prints: as a document or for people, and how much beside that."""
+    """A command's kind of output: a document or text for people, and the amount of other output."""
 
     json: bool
     quiet: bool
@@ -62,18 +62,21 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def progress(self) -> Progress:
-        """Where long work shows how far it is; nowhere beside a document."""
+        """The progress display for long work. With a document, no progress is displayed."""
         return make_progress(quiet=self.quiet or self.json)
 
 
 def read_output(json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> Output:
-    """Return how a command prints, and set up the logging."""
+    """Return a command's kind of output, and set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
     return Output(json=json, quiet=quiet, verbose=verbose)
 
 
 class SharedOption(NamedTuple):
-    """An option that several commands take: spelled alike and, unless a command says more, described alike."""
+    """An option that several commands have. Its syntax is always the same.
+
+    Its help is the same unless a command changes it.
+    """
 
     metavar: str | None = None
     short: str = ""
@@ -104,13 +107,13 @@ SHARED = {
     "--version": SharedOption("VERSION", help="Set the wheel's version."),
     "--with": SharedOption("PACKAGE", help="Take libraries from this wheel or folder, too."),
 }
-"""Every option of several commands, by name, but for those of all commands, which stand above."""
+"""All options that several commands have, keyed by name, except for the options of all commands, which are above."""
 
 
 def shared(name: str, text: str = "", **more: Any) -> Any:
-    """Return the shared option of that name for a command, with a help text of its own if given.
+    """Return the shared option with this name for a command, with a separate help text if given.
 
-    ``more`` are other settings of `option`, which come before those of the table.
+    ``more`` are other settings of `option`. They take precedence over the settings in the table.
     """
     metavar, short, described = SHARED[name]
     if name == "--targets":
@@ -120,11 +123,11 @@ def shared(name: str, text: str = "", **more: Any) -> Any:
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for a command some of whose parameters are each made from several options.
+    """Return a decorator for a command with parameters that are each created from several options.
 
-    ``makers`` has, by the name of such a parameter, the function that makes its value. The parameters of that function
-    are the options. They stand in the place of the command's parameter, but required ones come first. A parameter that
-    is an `Output` is made by `read_output`.
+    ``makers`` contains the functions that create the values, keyed by the names of such parameters. The parameters of
+    these functions are the options. They replace the command's parameter, but required options come first.
+    `read_output` creates a parameter that is an `Output`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

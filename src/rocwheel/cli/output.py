@@ -1,4 +1,4 @@
-"""What commands print: results to standard output, messages to standard error, safe on any terminal."""
+"""Prints results to standard output and messages to standard error, safely on any terminal."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ if TYPE_CHECKING:
 
 
 def output_width() -> int | None:
-    """Return the columns of the terminal that standard output is, or those of ``COLUMNS``; none if it is no terminal.
+    """Return the number of columns of standard output's terminal, or ``COLUMNS``, or `None` without a terminal.
 
-    What scripts read has no width, even where somebody has exported that variable.
+    Output for scripts has no width, even if a user has exported that variable.
     """
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 _ASKED_FOR = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
-"""Variables by which Rich takes another output for a terminal."""
+"""Variables that make Rich treat any output as a terminal."""
 
 
 class LazyConsole:
-    """A console that prints plain lines itself: to load Rich would take a fifth of the time of a short command.
+    """A console that prints plain lines itself, because loading Rich would take a fifth of a short command's time.
 
-    Rich prints what has markup, and everything from when it has been asked for, as a bar of its may be shown.
+    Rich prints texts with markup. After Rich was used once, it prints everything, because it may be displaying a
+    progress bar.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
@@ -49,7 +50,7 @@ class LazyConsole:
 
     @cached_property
     def rich(self) -> Console:
-        """The console of Rich."""
+        """Rich's console."""
         from rocwheel.cli.terminal import new_console
 
         return new_console(stderr=self._stderr, soft_wrap=True)
@@ -64,7 +65,7 @@ class LazyConsole:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the output is a terminal, or is to be taken for one."""
+        """Whether the output is a terminal, or should be treated as a terminal."""
         is_asked = self._is_rich_loaded or not _ASKED_FOR.isdisjoint(os.environ)
         return (is_asked or bool(self._stream and self._stream.isatty())) and self.rich.is_terminal
 
@@ -80,23 +81,23 @@ class LazyConsole:
 
 
 messages = LazyConsole(stderr=True)
-"""Standard error, for people."""
+"""Standard error, for messages to people."""
 results = LazyConsole()
 """Standard output, for text other than tables."""
 
 
 _quiet = [False]
-"""Whether only errors are printed, and documents that are asked for."""
+"""Whether only errors and requested documents are printed."""
 
 
 def set_quiet(*, quiet: bool) -> None:
-    """Print only errors from now on, or everything."""
+    """From now on, print only errors, or print everything."""
     _quiet[0] = quiet
 
 
 @contextmanager
 def printing_errors() -> Iterator[None]:
-    """Print what the block prints even where only errors are wanted, as it says what the command fails for."""
+    """Print the output of the block even if only errors are wanted, because it explains why the command fails."""
     before = _quiet[0]
     _quiet[0] = False
     try:
@@ -106,21 +107,21 @@ def printing_errors() -> Iterator[None]:
 
 
 def is_silent() -> bool:
-    """Return whether what is printed now is not wanted."""
+    """Return whether the current output is unwanted."""
     return _quiet[0]
 
 
 def message_printer(*, quiet: bool) -> Callable[[str], object]:
-    """Return what prints a sentence for people, or nothing where they want none."""
+    """Return a function that prints a sentence for people, or does nothing if they want no messages."""
     return (lambda _: None) if quiet else lambda text: messages.print(text, markup=False)
 
 
 def prepare_streams() -> None:
     """Make standard output accept any text, and either write all of it or fail.
 
-    Characters that its encoding lacks, and bytes of file names that are not text, are written as escapes.
+    Characters that its encoding lacks, and bytes in file names that aren't text, are written as escapes.
     """
-    if sys.stdout is None:  # closed by the caller
+    if sys.stdout is None:  # the caller closed the stream
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         raw = sys.stdout.buffer
@@ -132,26 +133,26 @@ def prepare_streams() -> None:
 
 
 _printed: list[str] = []
-"""The kinds of the JSON documents that this run has printed."""
+"""The kinds of the JSON documents that this run printed."""
 
 
 def begin_documents() -> None:
-    """Forget the documents of a run before this one, what that one called files, and whether it was quiet."""
+    """Forget an earlier run's documents, its names for files, and whether it was quiet."""
     _printed.clear()
     set_quiet(quiet=False)
     forget_names()
 
 
 def is_document_printed() -> bool:
-    """Return whether this run has printed a document."""
+    """Return whether this run printed a document."""
     return bool(_printed)
 
 
 def print_json(kind: str, version: int, value: Any) -> None:
-    """Print ``value`` as one JSON object that begins with its ``schema`` (such as ``rocwheel.plan/1``).
+    """Print ``value`` as a JSON object that begins with its ``schema``, such as ``rocwheel.plan/1``.
 
-    It is UTF-8, as JSON always is (:rfc:`8259`). If a file name is not text, it is ASCII only, and the name's bytes
-    are escapes as in Python's ``surrogateescape``.
+    The output is UTF-8, as all JSON is (:rfc:`8259`). If a file name isn't valid text, the output is ASCII, and the
+    name's bytes are escaped as in Python's ``surrogateescape``.
     """
     document = {"schema": f"rocwheel.{kind}/{version}", **msgspec.to_builtins(value)}
     _printed.append(kind)
@@ -164,7 +165,7 @@ def print_json(kind: str, version: int, value: Any) -> None:
 
 
 def print_result(kind: str, text: str, *, json: bool) -> None:
-    """Print a text as it is, or as the only field of a JSON document."""
+    """Print a text unchanged, or as the only field of a JSON document."""
     if json:
         print_json(kind, 1, {"text": text})
     else:
@@ -172,7 +173,7 @@ def print_result(kind: str, text: str, *, json: bool) -> None:
 
 
 def report_error(error: RocwheelError) -> None:
-    """Print an error for people, to standard error."""
+    """Print an error for people to standard error."""
     first, *others = error.lines
     with printing_errors():
         _print_marked("[bold red]error:[/]", first)
@@ -193,37 +194,37 @@ def report_first(subject: str, problems: Sequence[RocwheelError]) -> int:
 
 
 def report_document(error: RocwheelError) -> None:
-    """Print the error that ends a command as a document, unless the command has printed one."""
+    """Print the error that ends a command as a document, unless the command has already printed a document."""
     if not is_document_printed():
         print_json("errors", 1, {"exit_status": error.exit_status, "errors": list(_error_facts(error))})
 
 
 def _error_facts(error: RocwheelError) -> Iterator[dict[str, str]]:
-    """Yield the facts of an error, or of each problem that it holds."""
+    """Yield the data of an error, or of each problem in the error."""
     for problem in each_problem([error]):
         facts = {name: str(getattr(problem, name, "")) for name in ("source", "found", "expected", "remedy")}
         yield {**facts, "text": str(problem)}
 
 
 def report_warning(text: str) -> None:
-    """Print a warning for people in one line, to standard error."""
+    """Print a warning for people as a single line to standard error."""
     _print_marked("[bold yellow]warning:[/]", text)
 
 
 def _print_marked(mark: str, text: str) -> None:
-    from rich.markup import escape  # most runs have nothing to say
+    from rich.markup import escape  # most runs print no warning
 
     messages.print(f"{mark} {escape(in_one_line(text))}")
 
 
 def setup_logging(*, quiet: bool, verbose: bool) -> None:
-    """Send log records to standard error: warnings by default, all with ``verbose``, errors only with ``quiet``."""
+    """Send log records to standard error: warnings by default, all with ``verbose``, only errors with ``quiet``."""
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(message)s", handlers=[_MessageHandler()], force=True)
 
 
 class _MessageHandler(logging.Handler):
-    """Print records, each in its own line that is never folded, and warnings as `report_warning` does."""
+    """Prints each record on its own line, without folding. Warnings look like those from `report_warning`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record."""
@@ -250,25 +251,25 @@ class _MessageHandler(logging.Handler):
 
 
 MOST_LINES = 10
-"""The lines that are printed of a long list, unless all are asked for."""
+"""The number of printed lines of a long list, unless the user asks for all lines."""
 
 _Line = TypeVar("_Line")
 
 
 def first_lines(lines: Sequence[_Line], *, verbose: bool) -> tuple[Sequence[_Line], str]:
-    """Return the lines of a list that are printed, and what is said of the others, such as ``and 64 more (-v)``."""
+    """Return the lines to print from a list, and a note about the other lines, such as ``and 64 more (-v)``."""
     if verbose or len(lines) <= MOST_LINES:
         return lines, ""
     return lines[:MOST_LINES], f"and {len(lines) - MOST_LINES:,} more (-v)"
 
 
 def print_line(text: object, *, err: bool = False) -> None:
-    """Print one line, to standard error with ``err``: line ends and other control characters in it as escapes."""
+    """Print a line, to standard error with ``err``. Line endings and other control characters become escapes."""
     if not is_silent():
         click.echo(in_one_line(str(text)), err=err)
 
 
 def print_text(text: object, *, err: bool = False) -> None:
-    """Print lines that are ours, such as a table; control characters in them, but for line ends, as escapes."""
+    """Print rocwheel's own lines, such as a table. Control characters except for line endings become escapes."""
     if not is_silent():
         click.echo(printable(str(text)), err=err)

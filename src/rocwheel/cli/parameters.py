@@ -1,4 +1,4 @@
-"""Options and arguments of Click, made from the hints of a command's function, and what their words have to be."""
+"""Creates Click's options and arguments from the type hints of a command's function, and checks their values."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class Spelling(NamedTuple):
-    """How a command line spells the parameter in whose hint this stands: ``Annotated[int, option("--jobs", ...)]``."""
+    """The syntax of a parameter on the command line, in its type hint: ``Annotated[int, option("--jobs", ...)]``."""
 
     names: tuple[str, ...]
-    """The names of an option; none of an argument."""
+    """The names of an option. Empty for an argument."""
     help: str
     min: int | None
     max: int | None
     check: Callable[[Any], Any] | None
-    """Returns the value that the command gets; raises `InputError` for another."""
+    """Returns the value for the command. Raises `InputError` for an invalid value."""
     settings: dict[str, Any]
-    """Those of Click's; ``show_default`` may be a text."""
+    """Click's settings. ``show_default`` may be a text."""
 
 
 def option(
@@ -44,29 +44,29 @@ def option(
     check: Callable[[Any], Any] | None = None,
     **settings: Any,
 ) -> Spelling:
-    """Return how an option is spelled."""
+    """Return the syntax of an option."""
     return Spelling(names, help, min, max, check, settings)
 
 
 def argument(*, help: str, check: Callable[[Any], Any] | None = None, **settings: Any) -> Spelling:  # noqa: A002
-    """Return how an argument is spelled."""
+    """Return the syntax of an argument."""
     return Spelling((), help, None, None, check, {"is_argument": True, **settings})
 
 
 class FolderToMake(PosixPath):
-    """A path as it was given with a slash at its end, which paths don't keep."""
+    """A path that the user wrote with a trailing slash, which other path types drop."""
 
 
 _PLACES = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
-"""What parameters are called that take places as texts; those of the type `Path` are known by that."""
+"""Placeholders of parameters that accept paths as text. The type `Path` identifies all other parameters for paths."""
 _LIBRARY = "LIBRARY"
 _FILE_OR_FOLDER = "OUTPUT"
-"""What an option is called that makes a file or a folder, as its command is given one or the other."""
+"""The placeholder of an option for either a file or a folder, which the command creates."""
 _FEW_SLASHES = re.compile(r"(s3|https?|file):(?!//)(/?)", re.IGNORECASE)
 
 
 class Value(click.ParamType[Any, Any]):
-    """What a word is to be: a text, a path, a whole number in a range, or one of some choices."""
+    """The expected kind of value: a text, a path, an integer in a range, or one of several choices."""
 
     name = "value"
 
@@ -77,12 +77,12 @@ class Value(click.ParamType[Any, Any]):
 
     @property
     def range(self) -> str:
-        """The range as the help shows it."""
+        """The range in the help."""
         low = "" if self.low is None else f"{self.low}<=x" if self.high is not None else f"x>={self.low}"
         return low + ("" if self.high is None else f"<={self.high}" if low else f"x<={self.high}")
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value of a word; raise `InputError` for one that is not to be had."""
+        """Return the value of a word. Raises `InputError` for an invalid word."""
         if not isinstance(value, str):
             return value
         if value != param.default:
@@ -113,34 +113,38 @@ class Value(click.ParamType[Any, Any]):
         raise InputError(spelled(parameter), f"is {value!r}", expected=expected)
 
     def _check_place(self, word: str, parameter: click.Parameter) -> None:
-        """Raise `InputError` for an empty word in place of a place or library, and for a URL without slashes.
+        """Raise `InputError` for an empty word instead of a path or library, and for a URL without slashes.
 
-        So it does for a slash at the end of what has to be a file, as paths don't keep it. An empty word is mostly an
-        unset variable of the shell, and as a path it would be the current folder.
+        Also raises `InputError` for a trailing slash in a file's path, because paths don't keep the slash. An empty
+        word is usually an unset shell variable. As a path, it would mean the current folder.
         """
         is_library = parameter.metavar == _LIBRARY
         if not is_library and self.kind is not Path and parameter.metavar not in _PLACES:
             return
         if parameter.metavar == "FILE" and word.endswith("/"):
-            raise InputError(word, "names a folder", expected="a file", remedy=f"Change {spelled(parameter)}.")
+            raise InputError(word, "is a folder", expected="a file", remedy=f"Change {spelled(parameter)}.")
         if word == "":
-            expected = "the name of a library, such as librccl.so.1" if is_library else "a file, folder or URL"
-            remedy = "Is a variable unset?" if is_library else "Is a variable unset? The current folder is '.'."
+            expected = "the name of a library, such as librccl.so.1" if is_library else "a file, folder, or URL"
+            remedy = (
+                "Check for an unset variable."
+                if is_library
+                else "Check for an unset variable. For the current folder, use '.'."
+            )
             raise InputError(spelled(parameter), "is empty", expected=expected, remedy=remedy)
         if begin := _FEW_SLASHES.match(word):
-            remedy = f"For a path that begins so, write ./{begin[0]}..."
-            found = "has one slash" if begin[2] else "has no slashes behind its scheme"
+            remedy = f"For a path with this beginning, write ./{begin[0]}..."
+            found = "has only one slash after its scheme" if begin[2] else "has no slashes after its scheme"
             raise InputError(word, found, expected=f"{begin[1]}:// for a URL", remedy=remedy)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem[str]]:
-        """Return the choices that begin like this; for others the shell offers files."""
+        """Return the choices that begin with this text. For other values, the shell offers files."""
         if self.choices:
             return [CompletionItem(word) for word in self.choices if word.startswith(incomplete)]
         return [CompletionItem(incomplete, type="file")]
 
 
 class _Option(click.Option):
-    """An option. An advanced one is in the help only where more is asked for, and on the page on advanced options."""
+    """An option. Only the longer help and the page about advanced options contain advanced options."""
 
     def __init__(self, *names: Any, advanced: bool = False, **settings: Any) -> None:
         super().__init__(*names, **settings)
@@ -157,7 +161,7 @@ class _Option(click.Option):
 
 
 def advanced_records(command: click.Command, ctx: click.Context) -> list[tuple[str, str]]:
-    """Return the advanced options of a command and their help."""
+    """Return a command's advanced options and their help."""
     found = []
     for one in command.params:
         if getattr(one, "is_advanced", False):
@@ -168,10 +172,10 @@ def advanced_records(command: click.Command, ctx: click.Context) -> list[tuple[s
 
 
 class _Argument(click.Argument):
-    """An argument that is spelled alike in the usage line and below it."""
+    """An argument with the same syntax in the usage line and below it."""
 
     def make_metavar(self, ctx: click.Context) -> str:
-        """Return the word of the usage line: in brackets if it is optional, with dots if it repeats."""
+        """Return the word for the usage line. Brackets mark optional arguments, and dots mark repeatable arguments."""
         return self._word if self.required else f"[{self._word}]"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
@@ -183,15 +187,15 @@ class _Argument(click.Argument):
 
 
 def spelled(parameter: click.Parameter) -> str:
-    """Return what messages call a parameter: the long name of an option, the word of the help for an argument."""
+    """Return a parameter's name for messages: the long name of an option, or the word in the help for an argument."""
     is_option = parameter.param_type_name == "option"
     return max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name.upper()
 
 
 def missing_error(place: str, missing: Sequence[str], instead: str = "") -> InputError:
-    """Return the error for a command line without required arguments and options; it names all of them.
+    """Return the error for a command line without required arguments and options, which lists all of them.
 
-    ``instead`` is a sentence about what to give instead, or an empty string.
+    ``instead`` is a sentence about alternatives, or an empty string.
     """
     *first, last = missing
     comma = "," if len(first) > 1 else ""
@@ -201,7 +205,7 @@ def missing_error(place: str, missing: Sequence[str], instead: str = "") -> Inpu
 
 
 def read_parameters(function: Callable[..., Any]) -> list[click.Parameter]:
-    """Return the parameters of a command, from the hints of its function: each a type, annotated with a spelling."""
+    """Return a command's parameters from the hints of its function, which are types annotated with the syntax."""
     return [_parameter(each) for each in inspect.signature(function, eval_str=True).parameters.values()]
 
 
@@ -237,32 +241,32 @@ def _parameter(of: inspect.Parameter) -> click.Parameter:
 
 
 def regular_place(path: Path) -> Path:
-    """Return the path of a file or folder; raise `InputError` for anything else, before it is opened.
+    """Return the path of a file or folder. Raises `InputError` for anything else, before opening it.
 
-    A pipe would be waited for, a device read without end.
+    Reading a pipe would wait, and reading a device would never end.
     """
     _existing(path)
     if not path.is_dir() and not path.is_file():
-        raise InputError(path, "isn't a regular file", expected="a file or a folder")
+        raise InputError(path, "is neither a regular file nor a folder", expected="a file or a folder")
     return path
 
 
 def regular_places(paths: list[Path] | None) -> list[Path]:
-    """Return the paths of files and folders; raise `InputError` for anything else, for all at once."""
+    """Return the paths of files and folders. Raises `InputError` with all other paths."""
     return map_collecting("paths", regular_place, paths or [])
 
 
 def regular_file(path: Path) -> Path:
-    """Return the path of a file; raise `InputError` for anything else."""
+    """Return the path of a file. Raises `InputError` for anything else."""
     if regular_place(path).is_dir():
         raise _refusal(path, errno.EISDIR)
     return path
 
 
 def folder_place(path: Path) -> Path:
-    """Return the path of a folder; raise `InputError` for anything else."""
+    """Return the path of a folder. Raises `InputError` for anything else."""
     if not _existing(path).is_dir():
-        raise InputError(path, "is not a folder", remedy="Name a folder.")
+        raise InputError(path, "isn't a folder", remedy="Pass a folder.")
     return path
 
 

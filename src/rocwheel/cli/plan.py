@@ -1,4 +1,4 @@
-"""What ``rocwheel build`` plans: the options that describe it, and how plans and builds are printed."""
+"""Options that describe a ``rocwheel build``, and the output of plans and builds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rocwheel.core.workers import worker_count
 _TARGETS = "--targets"
 _TAG_OPTION = "--platform-tag"
 _TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
-"""The reference's packager takes the tag from it."""
+"""The variable from which the reference packager reads the tag."""
 
 ArtifactsArgument = Annotated[
     list[Path] | None,
@@ -108,7 +108,7 @@ SplitOption = Annotated[
         metavar="[=kpack|overlay]",
         help="Build a package for each GPU target, with device code as kpack archives or as whole libraries (overlay).",
         is_flag=False,
-        flag_value="kpack",  # where no value follows
+        flag_value="kpack",  # if no value follows
         show_default=False,
     ),
 ]
@@ -119,7 +119,7 @@ CommonOption = Annotated[
         metavar="TARGETS",
         shell_complete=complete_targets,
         help="Keep the code for these targets in the libraries for all GPUs. Needs --split-device=overlay.",
-        show_default="the generic targets, else the one that most GPUs can use",
+        show_default="the generic targets, or the target for the most GPUs",
     ),
 ]
 RetargetOption = Annotated[
@@ -146,7 +146,7 @@ RocmOption = Annotated[
     ),
 ]
 PlatformTagOption = Annotated[
-    str | None, shared(_TAG_OPTION, show_default=f"${_TAG_VARIABLE}, else computed from their files")
+    str | None, shared(_TAG_OPTION, show_default=f"${_TAG_VARIABLE}, or computed from the files")
 ]
 
 PlatformOption = Annotated[
@@ -180,7 +180,7 @@ def read_plan_job(
     platform_tag: PlatformTagOption = None,
     platform: PlatformOption = None,
 ) -> PlanJob:
-    """Return what the options describe, and the variable that stands for one of them."""
+    """Return the build that the options describe, and the variable that sets one of them."""
     tag, tag_source = _given_tag(platform_tag)
     options = PlanOptions(
         version=version,
@@ -207,12 +207,12 @@ def read_plan_job(
 
 
 def _families(text: str) -> tuple[str, ...]:
-    """Return the lists of GPUs for a platform; an empty one, which workflows pass for no list, is left out."""
+    """Return the lists of GPUs for a platform. Workflows pass an empty list for no list, so it is omitted."""
     return (text,) if text.strip(" ;,") else ()
 
 
 def _given_tag(option: str | None) -> tuple[str | None, str]:
-    """Return the platform tag, none if it is to be computed, and what gave it."""
+    """Return the platform tag, or `None` if it is computed, and the source of the tag."""
     variable = os.environ.get(_TAG_VARIABLE, "")
     if option is not None or not variable:
         return option, _TAG_OPTION
@@ -233,15 +233,15 @@ _DestDirOption = Annotated[
 _DryRunOption = Annotated[bool, option("--dry-run", help="Print what a build would make, and write nothing.")]
 _OF_PLAN = inspect.signature(read_plan_job, eval_str=True).parameters
 _PLACES = ("artifacts", "artifact_dir", "recipe")
-"""Options that may be given with a manifest: where things are now."""
+"""Options that are allowed with a manifest, because they contain current locations."""
 
 
 class BuildRequest(NamedTuple):
-    """What is to be built, and where it goes."""
+    """The requested build, and its destination."""
 
     inputs: PlanJob
     dest_dir: str | None
-    """None where a plan is all that is asked for."""
+    """The destination, or `None` if only a plan is requested."""
 
 
 def read_build_request(
@@ -251,9 +251,10 @@ def read_build_request(
     dry_run: _DryRunOption = False,
     **given: Any,
 ) -> BuildRequest:
-    """Return what is to be built, and where it goes; ``given`` are the options of a plan.
+    """Return the requested build and its destination. ``given`` contains the options of a plan.
 
-    Raises `InputError` without artifacts or a place, and for options beside a manifest, which has them all.
+    Raises `InputError` without artifacts or a destination, and for options in addition to a manifest, which has all of
+    them.
     """
     missing = []
     if not (from_manifest or given["artifacts"] or given["artifact_dir"]):
@@ -280,19 +281,19 @@ def _read_again(manifest: Path, given: dict[str, Any]) -> PlanJob:
 
 
 def _signature() -> inspect.Signature:
-    """Return the options of a plan behind the first of those of a build."""
+    """Return the options of a plan after the first options of a build."""
     own = inspect.signature(read_build_request, eval_str=True).parameters
     artifacts, *others = _OF_PLAN.values()
     found = [artifacts, own["dest_dir"], own["dry_run"], *others, own["from_manifest"]]
     return inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in found])
 
 
-# The parameters of a command are read from the signature.
+# The signature defines the command's parameters.
 read_build_request.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
 def print_planned(made: Plan, sizes: Sequence[PlannedSize]) -> None:
-    """Print what a build would make, with estimated sizes."""
+    """Print the packages that a build would create, with estimated sizes."""
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("distribution", footer=count(len(sizes), "package"))
     table.add_column("files", footer=str(sum(size.files for size in sizes)))
@@ -300,7 +301,7 @@ def print_planned(made: Plan, sizes: Sequence[PlannedSize]) -> None:
     table.add_column("tag")
     _add_size(table, "size", [size.size for size in sizes])
     _add_size(table, "packed, about", [size.packed or 0 for size in sizes])
-    table.add_column("asked for by")
+    table.add_column("requested by")
     facts = [(_edited(wheel), wheel.name.tag.rpartition("-")[2], wheel.floor_reason) for wheel in made.wheels]
     facts += [(0, "sdist", "") for _ in made.sdists]
     for size, (edited, tag, reason) in zip(sizes, facts, strict=True):
@@ -318,7 +319,7 @@ def _add_size(table: Table, heading: str, sizes: Iterable[int]) -> None:
 
 
 def print_built(made: Plan, result: BuildResult) -> None:
-    """Print what a build made, with sizes: paths of files, or where a terminal has less room the names of packages."""
+    """Print the created packages with their sizes: file paths, or package names on a narrow terminal."""
     sizes = planned_sizes(made)
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("distribution", footer=count(len(sizes), "package"))
@@ -333,7 +334,7 @@ def print_built(made: Plan, result: BuildResult) -> None:
 
 
 def print_distributions(distributions: Sequence[BuiltDistribution]) -> None:
-    """Print what was written, with sizes."""
+    """Print the written files with their sizes."""
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("distribution", footer=count(len(distributions), "package"))
     _add_size(table, "size", [written.size for written in distributions])
@@ -343,7 +344,7 @@ def print_distributions(distributions: Sequence[BuiltDistribution]) -> None:
 
 
 def print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
-    """Print what to know about a plan: warnings, gaps, version, layout and targets."""
+    """Print important facts about a plan: warnings, gaps, version, layout, and targets."""
     targets = ", ".join(made.targets) or "none"
     for remedy, group in groupby(warnings, key=lambda warning: warning.remedy):
         for warning in group:
@@ -353,16 +354,14 @@ def print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
         messages.print(f"not coherent: {gap}", markup=False)
     relays = [member for wheel in made.wheels for member in wheel.members if isinstance(member, RelayMember)]
     if relays:
-        sizes = (
-            f"{decimal(len(relays) * RELAY_SIZE)} in the place of {decimal(sum(relay.replaced for relay in relays))}"
-        )
+        sizes = f"{decimal(len(relays) * RELAY_SIZE)} instead of {decimal(sum(relay.replaced for relay in relays))}"
         messages.print(f"{count(len(relays), 'relay')}: {sizes}", markup=False)
-    dropped = f"; left out: {len(made.dropped)} (--dry-run -v shows what and why)" if made.dropped else ""
+    dropped = f"; left out: {len(made.dropped)} (--dry-run -v shows the files and the reasons)" if made.dropped else ""
     messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)
 
 
 def spelled_seconds(seconds: float) -> str:
-    """Return a time for people, such as ``0.4 s``, ``25 s`` and ``3 min 20 s``."""
+    """Return a duration for people, such as ``0.4 s``, ``25 s``, and ``3 min 20 s``."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -370,7 +369,7 @@ def spelled_seconds(seconds: float) -> str:
 
 
 def show_plan(inputs: PlanJob, jobs: int, out: Output) -> None:
-    """Print what a build would make, and with how many bytes and seconds; --json has every file and edit."""
+    """Print the plan of a build, with its bytes and seconds. The JSON document contains every file and edit."""
     made, estimate = inputs.run_estimated(progress=make_progress(quiet=out.quiet))
     if out.json:
         print_json("plan", 1, {**msgspec.to_builtins(made), "sizes": estimate.sizes})
@@ -387,7 +386,7 @@ def show_plan(inputs: PlanJob, jobs: int, out: Output) -> None:
 
 
 def _build_command(arguments: Sequence[str]) -> str:
-    """Return the command line that builds what one plans."""
+    """Return the command line that builds the packages of a plan's command line."""
     words = arguments[1:] if arguments[:1] in (["build"], ["plan"]) else ["..."]
     kept = [word for word in words if word not in {"--dry-run", "--no-build-packages", "--verbose", "-v"}]
     has_folder = any(word.startswith(("-d", "--dest-dir")) for word in kept)

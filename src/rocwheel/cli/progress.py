@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, lines in a log, and neither for what is over soon."""
+"""Shows the progress of long work: a bar on a terminal, or lines in a log. Short work shows no progress."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BAR_AFTER, _LINES_AFTER = 0.5, 2.0
-"""Seconds of work after which steps are shown: a terminal can forget them, a log can't."""
+"""The seconds of work before steps are shown. A terminal can erase steps, but a log can't."""
 _ROOM = 80
-"""The columns of a terminal that has a bar with all that is said beside it, and the label."""
+"""The number of terminal columns for a complete bar with its label."""
 _BESIDE_BAR, _BESIDE_PERCENT, _BESIDE_SPINNER = 60, 15, 12
-"""The columns that everything but the label takes, with one left free: a full line wraps on some terminals."""
+"""The columns for everything except for the label. One column stays free, because full lines wrap on some terminals."""
 _LEAST_ROOM = 12
-"""The columns below which a label is only cut off."""
+"""The number of columns below which a label is only truncated."""
 _LEAST = 0.1
-"""Seconds that a step lasts at least if it is shown."""
+"""The minimum duration of a displayed step in seconds."""
 _LINES_EVERY = 0.1
 """A log shows another step after this share of the elapsed time, so that a thousand short steps print few lines."""
 
 
 def make_progress(*, quiet: bool) -> Progress:
-    """Return a bar on a terminal, plain lines in a log, nothing when ``quiet``."""
+    """Return a bar on a terminal, plain lines in a log, or nothing when ``quiet``."""
     end_progress()
     if quiet:
         return SILENT
@@ -39,29 +39,29 @@ def make_progress(*, quiet: bool) -> Progress:
 
 
 def end_progress() -> None:
-    """Show no progress any more, as when a command fails."""
+    """Stop showing progress, for example, when a command fails."""
     while _current:
         _current.pop().end()
 
 
 _current: list[Progress] = []
-"""What the command that runs has made."""
+"""The progress displays of the running command."""
 
 
 class _View(Protocol):
-    """A step that is shown."""
+    """A displayed step."""
 
     def update(self, done: int) -> None:
-        """Show that so much is done."""
+        """Show the completed amount."""
 
     def close(self) -> None:
-        """Show the step no longer."""
+        """Stop showing the step."""
 
 
 class _Delayed:
-    """A `Progress` that shows nothing for some seconds, and then the steps that are not over soon.
+    """A `Progress` that shows nothing for some seconds, and then shows the steps that take longer.
 
-    A step is shown even if nothing of it is done by then.
+    A step is shown even if no part of it is done by then.
     """
 
     def __init__(self, view: Callable[[str, int], _View], after: float, every: float) -> None:
@@ -81,7 +81,7 @@ class _Delayed:
             timer.start()
 
     def _pause(self) -> float:
-        """Return the seconds after which a step that begins now is shown."""
+        """Return the number of seconds before a new step is shown."""
         now = monotonic()
         due = self._began + self._after
         if self._every:
@@ -96,14 +96,14 @@ class _Delayed:
                 self._shown.update(self._done)
 
     def advance(self, amount: int) -> None:
-        """Add to what is done of the step."""
+        """Add to the completed amount of the step."""
         with self._lock:
             self._done += amount
             if self._shown:
                 self._shown.update(self._done)
 
     def end(self) -> None:
-        """End the step, if there is one."""
+        """End the current step, if there is one."""
         with self._lock:
             if self._timer:
                 self._timer.cancel()
@@ -113,18 +113,20 @@ class _Delayed:
 
 
 class _Bar:
-    """One line on the terminal: a bar where it is known how much there is to do, else a spinner."""
+    """A line on the terminal: a bar if the total amount is known, or a spinner otherwise."""
 
     def __init__(self, label: str, total: int) -> None:
-        from rich import progress as rich  # logs have no bars, and most commands end sooner than this is loaded
+        from rich import (
+            progress as rich,
+        )  # logs have no bars, and most commands take less time than loading this module
         from rich.table import Column
         from rich.text import Text
 
         class Speed(rich.TransferSpeedColumn):
-            """The speed, once it is known."""
+            """The speed, if it is known."""
 
             def render(self, task: rich.Task) -> Text:
-                """Return it, or nothing."""
+                """Return the text for the speed, or an empty text."""
                 return super().render(task) if task.finished_speed or task.speed else Text()
 
         spinner = rich.SpinnerColumn("line" if messages.rich.options.ascii_only else "dots")
@@ -139,7 +141,7 @@ class _Bar:
         in_one_row = Column(no_wrap=True, overflow="ellipsis", width=min(len(label), room))
         text = rich.TextColumn("{task.description}", markup=False, table_column=in_one_row)
         columns = (text, *parts) if beside == _BESIDE_BAR else (*parts, text)
-        # Results on the same terminal go above the bar; those in a pipe stay out of it.
+        # Results on the same terminal go above the bar. Results in a pipe don't contain the bar.
         is_shared = bool(sys.stdout and sys.stdout.isatty())
         self._bar = rich.Progress(*columns, console=messages.rich, transient=True, redirect_stdout=is_shared)
         self._task = self._bar.add_task(_shortened(label, room), total=total or None)
@@ -156,7 +158,7 @@ class _Bar:
 
 
 def _shortened(label: str, room: int) -> str:
-    """Return a label that fits: of a long one, as with the name of a wheel, the beginning and the end."""
+    """Return a label that fits. A long label, for example, with a wheel's name, keeps its beginning and its end."""
     if len(label) <= room or room < _LEAST_ROOM:
         return label
     end = (room - 3) // 3
@@ -164,7 +166,7 @@ def _shortened(label: str, room: int) -> str:
 
 
 class _Lines:
-    """Print a line when a step is shown, and one at each quarter of it that comes after that."""
+    """Prints a line when a step is first shown, and at each following quarter of the step."""
 
     def __init__(self, label: str, total: int) -> None:
         self._label, self._total, self._reported = label, total, -1
@@ -178,4 +180,4 @@ class _Lines:
             messages.print(f"{self._label} {25 * quarter} %", markup=False)
 
     def close(self) -> None:
-        """Leave the lines."""
+        """Keep the lines."""

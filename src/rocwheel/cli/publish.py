@@ -1,4 +1,4 @@
-"""``rocwheel publish``: distributions and their index go to a store."""
+"""``rocwheel publish``: uploads distributions and their index to a store."""
 
 from __future__ import annotations
 
@@ -129,21 +129,23 @@ def _show(report: PublishReport, out: Output) -> None:
 
 
 def _cache_of(dist_dir: Path) -> Path | None:
-    """Return where what is known of the files of a folder is kept; none for a user who has no cache."""
+    """Return the cache folder for data about a folder's files, or `None` if the user has no cache."""
     try:
         return published_folder(dist_dir)
-    except InputError:  # then all files are read
+    except InputError:  # in this case, all files are read
         return None
 
 
 def _print_notes(report: PublishReport, dist_dir: Path) -> None:
     for name in report.ignored:
-        messages.print(f"not published, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+        messages.print(f"not published, because it isn't a wheel or a .tar.gz sdist: {dist_dir / name}", markup=False)
     print_edited(report.edited)
     if report.leftovers:
         found = f"{report.store} has {count(len(report.leftovers), 'unfinished upload')}"
-        what = f"{found}, of runs that were ended or are under way: {first_of(report.leftovers, 3)}."
-        report_warning(f"{what} When nobody publishes, remove them, and have the bucket end unfinished uploads.")
+        what = f"{found} from runs that were ended or are still in progress: {first_of(report.leftovers, 3)}."
+        report_warning(
+            f"{what} When no upload is in progress, remove them, and configure the bucket to end unfinished uploads."
+        )
 
 
 def _print_report(report: PublishReport, *, verbose: bool) -> None:

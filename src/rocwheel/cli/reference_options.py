@@ -1,4 +1,4 @@
-"""Options of the reference's ``build_python_packages.py``, in the words of ``rocwheel build``."""
+"""Translates options of the reference's ``build_python_packages.py`` into those of ``rocwheel build``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _COMMAND = "build"
 
 
 class _Now(NamedTuple):
-    """What an old option is today."""
+    """The current equivalent of an old option."""
 
     words: tuple[str, ...]
     note: str = ""
-    """What to say; by default the words."""
+    """The text to print. The default is the new words."""
 
 
 _OLD = {
@@ -30,10 +30,9 @@ _OLD = {
 
 
 def translate_reference_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return a command line with today's words in place of old options, and a note for each of these.
+    """Return a command line with current options instead of old ones, and a note about each replacement.
 
-    Other commands than ``build`` stay as they are. Raises `InputError` for an old option beside the one that replaces
-    it.
+    Commands other than ``build`` stay unchanged. Raises `InputError` for an old option together with its replacement.
     """
     if words[:1] != [_COMMAND]:
         return list(words), []
@@ -42,7 +41,7 @@ def translate_reference_options(words: Sequence[str]) -> tuple[list[str], list[s
 
 
 def _translated(words: Sequence[str], notes: list[str]) -> Iterator[str]:
-    """Yield the words of today, and append a note for each that replaces an old one."""
+    """Yield the current words, and append a note about each replaced word."""
     options = words[: words.index("--")] if "--" in words else words
     given = {word.partition("=")[0] for word in options}
     for word in options:
@@ -51,7 +50,9 @@ def _translated(words: Sequence[str], notes: list[str]) -> Iterator[str]:
             yield word
             continue
         if now.words and now.words[0] in given:
-            raise InputError(word, f"is now {now.words[0]}, which is given, too", remedy="Give one of them.")
+            raise InputError(
+                word, f"is now {now.words[0]}, which is also on the command line", remedy="Remove one of them."
+            )
         notes.append(f"{word} is now {' '.join(now.words)}" if now.words else f"{word}: {now.note}")
         yield from now.words
     yield from words[len(options) :]

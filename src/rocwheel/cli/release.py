@@ -1,4 +1,4 @@
-"""``rocwheel promote``, ``attest`` and ``selector merge``: what makes a release of builds."""
+"""``rocwheel promote``, ``attest``, and ``selector merge``: turn builds into a release."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rocwheel.wheels.build_manifest import DEFAULT_BUILDER
 class _Release(NamedTuple):
     version: str
     targets: tuple[str, ...]
-    """The processors whose packages stay; empty for all."""
+    """The processors whose packages are kept. If empty, all packages are kept."""
 
 
 def _read_release(
@@ -170,4 +170,4 @@ def merge(
     for name, platforms in result.families.items():
         print_line(f"{name}: {', '.join(platforms)}")
     if not out.quiet:
-        print_line(f"made {result.path} of {len(result.merged)}")
+        print_line(f"created {result.path} from {len(result.merged)}")

@@ -1,4 +1,4 @@
-"""URLs on the command line, in the place of files and folders: fetched into a cache, or read by range."""
+"""Supports URLs on the command line instead of files and folders. They are fetched into a cache, or read by range."""
 
 from __future__ import annotations
 
@@ -40,20 +40,23 @@ if TYPE_CHECKING:
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What commands need of a folder."""
+    """The files in a folder that a command needs."""
 
     name: str
-    """Tells it from other selections: each is kept in a folder of its own."""
+    """The name of the selection. Each selection has its own folder in the cache."""
     choose: Callable[[Iterable[StoredFile], str], list[StoredFile]]
-    """Returns the files that are needed of all; raises `InputError` without any, with the place that is its second."""
+    """Returns the needed files out of all files. Raises `InputError` with the location if there are no such files."""
 
 
 def distributions_in(files: Iterable[StoredFile], place: str, *, depth: int = 0) -> list[StoredFile]:
-    """Return the wheels and sdists among files, at most ``depth`` folders deep; raise `InputError` without any."""
+    """Return the wheels and sdists in ``files``, at most ``depth`` folders deep.
+
+    Raises `InputError` if there are none.
+    """
     names = [(stored, stored.name.split("/")) for stored in files]
     found = [stored for stored, parts in names if len(parts) <= depth + 1 and is_distribution_name(parts[-1])]
     if not found:
-        raise InputError(place, "holds no wheels or sdists", remedy="Is it the right folder?")
+        raise InputError(place, "contains no wheels or sdists", remedy="Check whether this is the right folder.")
     return found
 
 
@@ -64,9 +67,10 @@ def fetch_folder(
     is_quiet: bool,
     is_shown: bool = False,
 ) -> str:
-    """Return the path of a folder with the files of the URL that are chosen; that of a file:// URL is its own.
+    """Return the path of a folder with the selected files from a URL. For a file:// URL, return its own path.
 
-    They are verified as `rocwheel artifacts fetch` does it. With ``is_shown``, results name the URL, not the path.
+    The files are verified in the same way as in `rocwheel artifacts fetch`. With ``is_shown``, results contain the URL
+    instead of the path.
     """
     scheme, _, path = parse_url(url)
     if scheme == "file":
@@ -88,7 +92,7 @@ def fetch_folder(
 
 
 def _cache_folder(url: str, selection: Selection) -> Path:
-    """Return where what commands with the same needs take from a URL is kept: the next one finds it there."""
+    """Return the cache folder for the files from a URL. Commands with the same needs share the folder."""
     key = f"{url.rstrip('/')} {selection.name}"
     return Path(fetched_cache(), hashlib.sha256(key.encode()).hexdigest()[:16])
 
@@ -102,7 +106,7 @@ def _make_folders(folder: Path, wanted: Iterable[StoredFile]) -> None:
 
 
 def _remove_others(folder: Path, wanted: set[str]) -> None:
-    """Remove what an earlier command has fetched and the store has no more, or this command doesn't need."""
+    """Remove files from an earlier command that the store no longer has or that this command doesn't need."""
     for path in folder.rglob("*"):
         if path.relative_to(folder).as_posix() not in wanted and not is_part(path.name) and not path.is_dir():
             with suppress(OSError):
@@ -110,43 +114,43 @@ def _remove_others(folder: Path, wanted: set[str]) -> None:
 
 
 OTHER_URLS = frozenset({"--builder-id", "--index-url", "--extra-index-url", "--find-links", "--scheduler", "--url"})
-"""Options, of any command, that take the URL of something else than what is to be read."""
+"""Options of any command that accept URLs for purposes other than reading files."""
 
 
 class UrlArgument(msgspec.Struct, frozen=True):
-    """Where a command takes URLs of files and folders, and what of these it needs.
+    """The positions where a command accepts URLs, and the files that it needs from them.
 
-    One that reads neither here knows by itself what to do with URLs.
+    A command without ``folders`` and ``files`` handles URLs by itself.
     """
 
     folders: Selection | None = None
-    """What is fetched of a folder; none where URLs are not those of folders."""
+    """The files to fetch from a folder, or `None` if URLs can't be folders."""
     files: tuple[str, ...] = ()
-    """What the URLs of files end with that are read by range."""
+    """The endings of URLs of files that are read by range."""
     options: tuple[str, ...] = ()
-    """The options that take one."""
+    """The options that accept a URL."""
     has_arguments: bool = True
-    """Whether the arguments take one."""
+    """Whether the arguments accept URLs."""
     is_shown: bool = False
-    """Whether results name the URL, not the folder that its files were fetched to."""
+    """Whether results contain the URL instead of the folder with the fetched files."""
     needs_copies: bool = False
-    """Whether the result lies elsewhere and has to hold the files, as those in the cache may go."""
+    """Whether the result must contain copies of the files, because the cached files can be removed."""
     writes: bool = False
-    """Whether it can write to a URL."""
+    """Whether the command can write to a URL."""
     writes_with: str = ""
-    """The option with which others write for it, to URLs, too."""
+    """The option with which other commands write to URLs."""
 
     def takes_file(self, word: str) -> bool:
-        """Return whether a word is the URL of a file that is read by range."""
+        """Return whether a word is the URL of a file that the command reads by range."""
         return bool(self.files) and is_url(word) and parse_url(word)[2].endswith(self.files)
 
     def takes_folder(self, word: str) -> bool:
-        """Return whether a word is the URL of a folder, whose files are fetched."""
+        """Return whether a word is the URL of a folder whose files are fetched."""
         return is_url(word) and not (word.endswith(DISTRIBUTION_SUFFIXES) or self.takes_file(word))
 
 
 def find_url_argument(words: Sequence[str]) -> UrlArgument | None:
-    """Return what the command of these words takes, or nothing for one that takes no URLs."""
+    """Return the URLs that these words' command accepts, or `None` if it accepts no URLs."""
     return URL_ARGUMENTS.get(" ".join(words[:2])) or URL_ARGUMENTS.get(" ".join(words[:1]))
 
 
@@ -160,15 +164,15 @@ def _packaged(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
 
 
 def _sdists(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
-    """Return what may be a selector: one lies in the folder of a build, in its dist, or in a family's folder there."""
+    """Return possible selectors: sdists in the folder of a build, in its dist folder, or in a family's folder."""
     found = [stored for stored in files if stored.name.endswith(".tar.gz") and stored.name.count("/") <= _DEEPEST]
     if not found:
-        raise InputError(place, "holds no sdists", remedy="Is it the folder of a build?")
+        raise InputError(place, "contains no sdists", remedy="Check whether this is the folder of a build.")
     return found
 
 
 _DEEPEST = 2
-"""Folders that ``dist/FAMILY/rocm-VERSION.tar.gz`` lies in."""
+"""The number of folders above the file in ``dist/FAMILY/rocm-VERSION.tar.gz``."""
 _ANY = ("",)
 _PACKAGED = Selection("packaged artifacts", _packaged)
 _ARTIFACTS = Selection("artifacts", _archives)
@@ -196,11 +200,11 @@ URL_ARGUMENTS = {
     "inspect": UrlArgument(files=_ANY),
     "device list": UrlArgument(files=_ANY),
 }
-"""By command; docs/commands.md has the same table for users."""
+"""The accepted URLs, keyed by command. docs/commands.md has the same table for users."""
 
 
 _Fetch: TypeAlias = "Callable[[str, UrlArgument], str]"
-"""Returns what takes the place of the URL of a folder."""
+"""A function that returns the replacement for a folder's URL."""
 
 _OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
 _REMEDY = (
@@ -208,11 +212,11 @@ _REMEDY = (
     "Then name the folder."
 )
 _REMEDIES = {"attest": "Download the whole folder of the build first, with its manifest. Then name that folder."}
-"""By command; a mirror has no manifest."""
+"""Remedies, keyed by command. A mirror has no manifest."""
 
 
 def fetch_folders(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line with a path in place of each URL of a folder.
+    """Return the words of a command line with a path instead of each folder's URL.
 
     The parts that the command needs are fetched into a cache folder and verified, as with `rocwheel artifacts fetch`.
     The next command reuses them if they haven't changed. Raises as `check_urls` does.
@@ -226,9 +230,11 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
 
 
 def check_urls(words: Sequence[str]) -> bool:
-    """Return whether a command may fetch folders; raise `InputError` where it takes no URL. Nothing is fetched yet.
+    """Return whether a command may fetch folders.
 
-    Others read files by range, and ask for little before they look at their options.
+    Raises `InputError` for a URL in a position that doesn't accept URLs.
+
+    Nothing is fetched yet. Other commands read files by range, and request little data before they check their options.
     """
     _replace(words, lambda url, _: url)
     taker = find_url_argument(words)
@@ -246,7 +252,7 @@ def _replace(words: Sequence[str], fetch: _Fetch) -> list[str]:
 
 
 def _bring(words: Sequence[str], place: int, taker: UrlArgument | None, fetch: _Fetch) -> str:
-    """Return the word at a place, or what takes the place of its URL."""
+    """Return the word at a position, or the replacement for its URL."""
     word, before = words[place], words[place - 1] if place else ""
     option, equals, value = word.partition("=")
     if taker and before in taker.options and taker.takes_folder(word):
@@ -277,7 +283,7 @@ def _require_copies(words: Sequence[str], url: str) -> None:
 
 
 def _refuse_outputs(words: Sequence[str], taker: UrlArgument | None) -> None:
-    """Raise `InputError` for a URL that a command would have to write to."""
+    """Raise `InputError` for a URL to which a command would have to write."""
     if taker and (taker.writes or (taker.writes_with and any(word.startswith(taker.writes_with) for word in words))):
         return
     for before, word in zip(["", *words], words, strict=False):
@@ -288,7 +294,7 @@ def _refuse_outputs(words: Sequence[str], taker: UrlArgument | None) -> None:
             raise InputError(shown_url(url), "is a URL, but this command can't write to one", remedy=remedy)
 
 
-_UNCOMPARED = ", without comparing what was not read with its hash in RECORD"
+_UNCOMPARED = ", without comparing the hashes in RECORD for the other bytes"
 
 
 class _Brought(msgspec.Struct, frozen=True):
@@ -298,14 +304,14 @@ class _Brought(msgspec.Struct, frozen=True):
 
 
 class UrlPlaces:
-    """Where one command line may have URLs in the place of paths. Nothing is opened."""
+    """The positions in a command line where URLs can replace paths. Nothing is opened."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
         self.taker = find_url_argument(words) or _BY_ITSELF
 
     def take(self, word: str, option: str) -> None:
-        """Raise `InputError` for a URL as the value of an option, or of an argument, that takes none of its kind."""
+        """Raise `InputError` for a URL as the value of an option or argument that doesn't accept this kind of URL."""
         taker = self.taker
         is_taken = (option in taker.options if option else taker.has_arguments) and (
             taker.takes_file(word) or (taker.folders is not None and taker.takes_folder(word))
@@ -315,7 +321,7 @@ class UrlPlaces:
 
 
 class RemoteInputs:
-    """The files that the URLs of one command line lead to."""
+    """The files at the URLs in a command line."""
 
     def __init__(self, stack: ExitStack, words: Sequence[str]) -> None:
         self._stack = stack
@@ -325,16 +331,16 @@ class RemoteInputs:
         self._taker = self._places.taker
 
     def find(self, word: str) -> Path | None:
-        """Return the path that leads to the file at a URL; none for a word that is not the URL of one.
+        """Return the path for the file at a URL, or `None` for a word that isn't a file's URL.
 
-        Raises `InputError` and `StoreError` as `open_file` and `RemoteFile` do.
+        Raises the `InputError` and `StoreError` of `open_file` and `RemoteFile`.
         """
         return self._open(word) if self._taker.takes_file(word) else None
 
     def take(self, word: str, option: str) -> Path | None:
-        """Return what `find` does for the value of an option, or of an argument; raise `InputError` for another URL.
+        """Return the result of `find` for the value of an option or argument. Raises `InputError` for any other URL.
 
-        Those of folders have been replaced. As a path, a URL would be shown with its password.
+        URLs of folders were already replaced. If a URL were used as a path, it would be displayed with its password.
         """
         self._places.take(word, option)
         found = self.find(word)
@@ -343,14 +349,14 @@ class RemoteInputs:
         return found
 
     def finish(self) -> None:
-        """Say how much was read; raise `OutdatedError` for a file that was replaced meanwhile."""
+        """Print how many bytes were read. Raises `OutdatedError` for a file that was replaced in the meantime."""
         for brought in self._brought:
             if brought.remote:
                 brought.remote.require_unchanged()
             if not self._is_quiet:
                 read = brought.remote.read_bytes if brought.remote else brought.size
                 what = _UNCOMPARED if self._is_audit else ""
-                why = what if brought.remote else ", as the server sends whole files only"
+                why = what if brought.remote else ", because the server sends only whole files"
                 text = f"read {decimal(read)} of {decimal(brought.size)}{why}: {brought.url}"
                 messages.print(text, markup=False)
 
@@ -386,9 +392,9 @@ def _fetch(store: Store, name: str, place: Path) -> int:
 
 @contextmanager
 def remote_inputs(words: Sequence[str]) -> Iterator[RemoteInputs]:
-    """Yield what opens the files at the URLs of a command line; they go with the block.
+    """Yield an object that opens the files at the URLs in a command line. They are closed with the block.
 
-    A block that raises ends with its own error: the stores are not asked again.
+    If the block raises an error, the stores aren't checked again.
     """
     with ExitStack() as stack:
         inputs = RemoteInputs(stack, words)

@@ -1,4 +1,4 @@
-"""``rocwheel repair``: makes wheels that load from wheels that don't."""
+"""``rocwheel repair``: turns wheels that don't load into wheels that load."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read_repair_options(
     config: Annotated[Path | None, shared("--config")] = None,
     rpath: RpathOption = None,
 ) -> RepairOptions:
-    """Return what the options say, with the audit's settings."""
+    """Return the repair options, with the audit's settings."""
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_settings(config)
     return RepairOptions(
@@ -95,10 +95,10 @@ _WHERE = {"wheel": "in the wheel", "package": "in {}", "kept": "if the system or
 
 
 def show_plans(plans: Iterable[RepairPlan], *, quiet: bool, verbose: bool = False) -> None:
-    """Print the changes to each wheel, what its files find then, what they give up, and what no repair corrects.
+    """Print the changes to each wheel, the found libraries, the dropped folders, and the remaining problems.
 
-    With ``quiet``, only what no repair corrects is printed. With ``verbose``, every file and folder has its lines;
-    otherwise files that change alike have the same ones, and of a long list the first ones are printed.
+    With ``quiet``, print only the remaining problems. With ``verbose``, every file and folder has its own lines.
+    Otherwise, files with the same changes share lines, and long lists are truncated.
     """
     for plan in plans:
         if not quiet:
@@ -119,14 +119,14 @@ def _show_changes(plan: RepairPlan, *, verbose: bool) -> None:
         results.print(f"  {more}")
     left, more = first_lines(list(plan.left.items()), verbose=verbose)
     for member, reason in left:
-        results.print(f"  {_plain(member)}: left as it was, since {_plain(reason)}")
+        results.print(f"  {_plain(member)}: left unchanged, because {_plain(reason)}")
     if more:
         results.print(f"  {more}")
     _show_unchanged(plan, verbose=verbose)
 
 
 def _alike(plan: RepairPlan, *, verbose: bool) -> list[list[Sequence[Change]]]:
-    """Return the changes of each file, those of files that change alike in one list unless ``verbose``."""
+    """Return the changes of each file. Unless ``verbose``, files with the same changes share a list."""
     alike: dict[Hashable, list[Sequence[Change]]] = {}
     for file, changes in groupby(_by_file(plan.changes), key=attrgetter("file")):
         of_file = tuple(changes)
@@ -144,7 +144,10 @@ def _show_files(plan: RepairPlan, files: Sequence[Sequence[Change]]) -> None:
 
 
 def _show_unchanged(plan: RepairPlan, *, verbose: bool) -> None:
-    """Print what unchanged files don't find, or find on some machines only: of many files by library."""
+    """Print the libraries that unchanged files don't find, or find only on some machines.
+
+    Group many files by library.
+    """
     changed = {change.file for change in plan.changes}
     unchanged = [member for member, found in plan.finds.items() if member not in plan.edits and _is_open(found)]
     if verbose or len(unchanged) <= _EXAMPLES:
@@ -164,13 +167,11 @@ def _show_unchanged(plan: RepairPlan, *, verbose: bool) -> None:
 
 
 def _show_given_up(given_up: Mapping[str, Sequence[str]], most: int | None) -> None:
-    """Print the folders that run paths no longer lead to, each with its number of files, those of systems first."""
+    """Print the folders that run paths no longer contain, each with its number of files. System folders come first."""
     files = Counter(folder for folders in given_up.values() for folder in folders)
     if not files:
         return
-    results.print(
-        f"  gives up {count(len(files), 'folder')} that may have libraries on some machine; --keep keeps them"
-    )
+    results.print(f"  drops {count(len(files), 'folder')} that may have libraries on some machines; --keep keeps them")
     ordered = sorted(files, key=lambda folder: (not folder.startswith("/"), folder.startswith(".."), folder))
     for folder in ordered[:most]:
         results.print(f"    ~ {_plain(folder)} ({count(files[folder], 'file')})")
@@ -179,7 +180,7 @@ def _show_given_up(given_up: Mapping[str, Sequence[str]], most: int | None) -> N
 
 
 def _by_file(changes: Iterable[Change]) -> list[Change]:
-    """Return changes with all of one file next to each other, the files in the order of their first ones."""
+    """Return changes grouped by file, in the order of each file's first change."""
     by_file: dict[str, list[Change]] = {}
     for change in changes:
         by_file.setdefault(change.file, []).append(change)
@@ -195,12 +196,12 @@ def _show_change(change: Change, who: str) -> None:
 
 
 def _is_open(found: Iterable[Found]) -> bool:
-    """Return whether it depends on the machine what a file finds."""
+    """Return whether the found library depends on the machine."""
     return any(one.where in {"kept", "nothing"} for one in found)
 
 
 def _show_finds(found: Sequence[Found]) -> None:
-    """Print what a file finds, but for the system's libraries: one line for each place."""
+    """Print the libraries that a file finds, except for the system's libraries, with one line for each place."""
     ordered = sorted((one for one in found if one.where != "system"), key=_place)
     for place, group in groupby(ordered, key=_place):
         names = ", ".join(one.library for one in group)
@@ -226,7 +227,7 @@ def _show_messages(plan: RepairPlan, *, quiet: bool, verbose: bool) -> None:
 
 
 def _show_unmended(name: str, rule: str, problems: Sequence[str], *, verbose: bool) -> None:
-    """Print what breaks one rule: each if they are few, else how many, and the first."""
+    """Print the violations of a rule. If there are many, print their number and the first ones."""
     if verbose or len(problems) <= _EXAMPLES:
         for problem in problems:
             messages.print(f"[yellow]not repaired[/] {_plain(f'{name}: {problem}')}")
@@ -238,7 +239,7 @@ def _show_unmended(name: str, rule: str, problems: Sequence[str], *, verbose: bo
 
 
 def _plain(text: str) -> str:
-    """Return a text in one line, which has no markup."""
+    """Return a text as a single line without markup."""
     return escape(in_one_line(text))
 
 
@@ -290,7 +291,7 @@ def repair(
     plans = result.wheels
     if options.pin in {"minor", "exact"} and not with_packages and len(plans) == 1 and not problems:
         report_warning(
-            f"--pin {options.pin} pins nothing: the wheel gets no requirement of a package given by '--with'"
+            f"--pin {options.pin} has no effect: the wheel gets no requirement for a package in '--with'"
         )
     status = report_first("wheels", problems)
     if out.json:

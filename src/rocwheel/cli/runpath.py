@@ -1,4 +1,4 @@
-"""``rocwheel runpath``: where ELF files search for libraries, shown, set, and spelled for build tools."""
+"""``rocwheel runpath``: shows and sets where ELF files search for libraries, and formats run paths for build tools."""
 
 from __future__ import annotations
 
@@ -96,21 +96,24 @@ def set_(
         expected = "the run path before the files: rocwheel runpath set RUNPATH FILE..."
         raise InputError(value, "is a file in place of the run path", expected=expected)
     warnings = _check(value, force=force)
-    progress, remedy = out.progress, "Name another folder with --output."
+    progress, remedy = out.progress, "Choose another folder with --output."
     written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)
     if out.json:
         print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})
     elif not out.quiet:
         for file in written:
-            print_line(f"{file.written}: {'changed' if file.is_changed else 'right already, copied as it is'}")
+            print_line(f"{file.written}: {'changed' if file.is_changed else 'already correct, copied unchanged'}")
     for warning in () if out.quiet else warnings:
         report_warning(warning)
 
 
 def _check(value: str, *, force: bool) -> tuple[str, ...]:
-    """Return warnings about a run path; raise the errors by the audit's rules, which ``force`` makes warnings, too."""
+    """Return warnings about a run path.
+
+    Raises the errors from the audit's rules, which ``force`` turns into warnings.
+    """
     entries = split_run_path(value)
-    problems = entry_problems("RUNPATH", entries, remedy="--force sets it all the same.")
+    problems = entry_problems("RUNPATH", entries, remedy="To set it anyway, add --force.")
     if not force:
         raise_all("RUNPATH", problems)
     found = (*(problem.found for problem in problems), *doubtful_entries(entries))
@@ -172,7 +175,7 @@ def for_(
 
 
 def _spelled(advice: RunPathAdvice, words: list[str], tag: RunpathTag) -> dict[str, str]:
-    """Return what to write for each tool that is asked for."""
+    """Return the text for each requested tool."""
     tools = list(TOOLS) if "all" in words else words
     return {tool: spell_run_path(advice.values, tool, tag) for tool in tools}
 

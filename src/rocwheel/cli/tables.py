@@ -1,9 +1,9 @@
-"""Results as tables that fit the terminal: nothing is cut, and no word is broken.
+"""Prints results as tables that fit the terminal. No text is cut, and no word is broken.
 
-1. A table stays as it is if the terminal is wide enough.
-2. Else its columns give way, the widest first, and their text wraps between words; columns of numbers don't wrap.
-3. Where words would have to break, or that took more lines, columns leave the table, the widest first but never the
-   first, until the others fit. What they have to say about a row stands below the row.
+1. A table stays unchanged if the terminal is wide enough.
+2. Otherwise, its columns shrink, the widest first, and their text wraps between words. Number columns don't wrap.
+3. If words would break, or if that takes more lines, columns leave the table until the others fit. The widest
+   column leaves first, but the first column stays. The texts of these columns are below the row.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 UNLIMITED = 100_000
-"""A width that no text reaches."""
+"""A width that exceeds any text."""
 _MARGIN, _GAP, _BELOW, _HANGING = 2, 3, 4, 6
 _WORD = re.compile(r"\s*(?:[+-]?[\d.,]+ (?:bytes|[kMGTP]B)\b|\S+)(?: \|)?\s*")
-"""A word, or a size with its unit, and the bar that ends what a column says."""
+"""A word, or a size with its unit, and the bar at the end of a column's text."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """The texts of a column, and its widths in characters of a terminal."""
+    """A column's texts, and its widths in terminal characters."""
 
     heading: str
     cells: tuple[Text, ...]
@@ -63,16 +63,16 @@ class _Column:
         return max([*(cell_len(word.strip()) for word in words), *(text.cell_len for text in whole)], default=0)
 
     def in_place(self, text: Text, width: int) -> Text:
-        """Return a text of the column with the spaces that make it so wide."""
+        """Return a text in this column, padded with spaces to this width."""
         spaces = Text(" " * (width - text.cell_len))
         return spaces + text if self.is_right else text + spaces
 
 
 def fit_table(table: Table, width: int, rule: str = "─") -> Iterator[Table | Text]:
-    """Yield what shows a table on a terminal of so many columns: the table as it is, or lines.
+    """Yield the output for a table on a terminal with ``width`` columns: the table itself, or lines.
 
-    Texts in it are no markup, and their line ends and other control characters become escapes. ``rule`` is the line
-    below the headings.
+    Texts have no markup, and their line endings and other control characters become escapes. ``rule`` is the line below
+    the headings.
     """
     table.columns = [_plain(column) for column in table.columns]
     if _natural_width(table) <= width:
@@ -112,7 +112,7 @@ def _whole_width(widths: Sequence[int]) -> int:
 
 
 def _narrowed(columns: Sequence[_Column], width: int) -> list[int]:
-    """Return widths of columns that fit a width together; none where their words have no room."""
+    """Return column widths that fit a total width, or `None` if some words don't fit."""
     widths, least = [column.natural for column in columns], [column.least for column in columns]
     if _whole_width(least) > width:
         return []
@@ -123,7 +123,7 @@ def _narrowed(columns: Sequence[_Column], width: int) -> list[int]:
 
 
 def _wrapped_lines(columns: Sequence[_Column], widths: Sequence[int], rule: str) -> Iterator[Text]:
-    """Yield the lines of a table whose columns have these widths."""
+    """Yield the lines of a table with these column widths."""
     for number, texts in enumerate(zip(*(one.texts for one in columns), strict=True)):
         if columns[0].footer is not None and number > len(columns[0].cells):
             yield Text()
@@ -142,7 +142,7 @@ def _joined(columns: Sequence[_Column], texts: Sequence[Text], widths: Sequence[
 
 
 def _lines_with_columns_below(columns: Sequence[_Column], width: int, rule: str) -> Iterator[Text]:
-    """Yield the lines of a table whose widest columns are below its rows."""
+    """Yield the lines of a table with the widest columns below its rows."""
     kept = list(columns)
     while len(kept) > 1 and _whole_width([one.natural for one in kept]) > width:
         kept.remove(max(kept[1:], key=lambda one: one.natural))
@@ -166,23 +166,23 @@ def _row(columns: Sequence[_Column], texts: Sequence[Text], width: int) -> Itera
 
 
 def _below(said: Iterable[tuple[str, Text]], width: int) -> Iterator[Text]:
-    """Yield what the columns that have left the table say about a row, if anything."""
+    """Yield the texts of columns below a row, if there are any."""
     parts = [Text(f"{heading}: " if heading else "") + text for heading, text in said if text.plain.strip()]
     if parts:
         yield from _hanging(Text(" | ").join(parts), _BELOW, width)
 
 
 def _hanging(text: Text, indent: int, width: int) -> Iterator[Text]:
-    """Yield a text in lines: the first so far from the margin, the others further, unless a word needs the room."""
+    """Yield a text as lines with a hanging indent, unless a word needs the space."""
     for number, line in enumerate(_wrap(text, max(width - _HANGING, 1))):
         if line.cell_len > width and line.plain.endswith(" |"):
-            line.right_crop(2)  # which the end of the line stands for
+            line.right_crop(2)  # the end of the line replaces the space
         wanted = _HANGING if number else indent
         yield Text(" " * max(0, min(wanted, width - line.cell_len))) + line
 
 
 def _wrap(text: Text, width: int) -> list[Text]:
-    """Return a text in lines of words; a word that is wider has a line of its own."""
+    """Return a text as lines of words. A word that is too wide has its own line."""
     lines: list[Text] = []
     for line in text.split("\n", allow_blank=True):
         breaks, used = [], 0
@@ -198,14 +198,14 @@ def _wrap(text: Text, width: int) -> list[Text]:
 
 
 def cell(text: str) -> Text:
-    """Return a cell of one line, whose text is no markup: control characters in it as escapes."""
+    """Return a cell with a single line without markup. Control characters become escapes."""
     return Text(in_one_line(text))
 
 
 def print_table(table: Table) -> None:
-    """Print a table so that it fits the terminal, by the rule of `fit_table`.
+    """Print a table that fits the terminal, with the rules in the module docstring.
 
-    Elsewhere, as in a log or a pipe, it is as wide as its text, so that no name is cut short or folded.
+    In a log or a pipe, the table is as wide as its text, so that no name is cut or folded.
     """
     if is_silent():
         return
@@ -216,7 +216,7 @@ def print_table(table: Table) -> None:
 
 
 def print_target_table(rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a row for each target: its name, sizes, and how many kernels and bundles there are."""
+    """Print a row for each target: its name, its sizes, and the numbers of kernels and bundles."""
     table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
         table.add_column(heading, justify="right")

@@ -1,4 +1,4 @@
-"""``rocwheel targets``: which GPU targets exist, how each tool spells them, and which GPUs this machine has."""
+"""``rocwheel targets``: lists GPU targets, their names in other tools, and the GPUs of this machine."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ _DESC = "desc@"
 
 
 class TargetCommand(Command):
-    """A command that takes targets as they are pasted from a build, where they look like options."""
+    """A command that accepts targets that are copied from a build, which look like options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, taking ``-DGPU_TARGETS=gfx906`` for ``gfx906``."""
+        """Parse the arguments, and treat ``-DGPU_TARGETS=gfx906`` as ``gfx906``."""
         return super().parse_args(ctx, [strip_setting(argument) for argument in args])
 
 
 def read_targets(words: list[str], *, source: str = "TARGETS", required: bool = True) -> TargetSet:
-    """Parse the words of a command line; ``native`` asks this machine, and ``desc@FILE`` is read.
+    """Parse the words of a command line, including ``native`` for this machine and ``desc@FILE`` for a file.
 
-    Raises `InputError` for such a file that can't be read, and what `parse_target_set` raises.
+    Raises `InputError` if the file can't be read, and the errors of `parse_target_set`.
     """
     expanded = [name for word in words for name in _described(word)]
     return parse_target_set(expanded, source=source, native=native_targets, required=required)
 
 
 def _described(word: str) -> list[str]:
-    """Return the targets that a file of Gentoo's describes, for ``desc@FILE``; any other word as it is."""
+    """Return the targets in a Gentoo file for ``desc@FILE``, or any other word unchanged."""
     path = Path(word.removeprefix(_DESC))
     if not word.startswith(_DESC):
         return [word]
@@ -82,7 +82,7 @@ def _described(word: str) -> list[str]:
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A machine that a command looks at, and how its answer is printed."""
+    """The machine that a command examines, and the kind of output."""
 
     system: System
     require_gpu: bool
@@ -107,13 +107,13 @@ def read_machine(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> Machine:
-    """Return the machine that the options name, and set up the logging."""
+    """Return the machine from the options, and set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
     return Machine(System(root), require_gpu, as_json, quiet, verbose)
 
 
 def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
-    """Print the words of a set, one a line."""
+    """Print the words of a set, one on each line."""
     if as_json:
         print_json("target-set", 1, {"form": form, "targets": words})
     for word in [] if as_json else words:
@@ -127,12 +127,12 @@ _FILTERS = {
     "kind": ("data-centre", "desktop", "integrated", "generic"),
     "feature": ("sramecc", "xnack"),
 }
-"""What targets can be filtered by; the values, unless any text is one."""
+"""The properties for filters, and their values. If empty, any text is allowed."""
 _CHOICES_HELP = ", ".join(f"{name}={'|'.join(values)}" for name, values in _FILTERS.items() if values)
 
 
 def _complete_filter(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the filters that begin like this."""
+    """Return the filters that begin with this text."""
     words = [f"{name}={value}" for name, values in _FILTERS.items() for value in values or ("",)]
     if incomplete.startswith("family="):
         families = complete_targets(ctx, parameter, incomplete.removeprefix("family="))
@@ -141,7 +141,7 @@ def _complete_filter(ctx: click.Context, parameter: click.Parameter, incomplete:
 
 
 def _read_filters(texts: Sequence[str]) -> dict[str, str]:
-    """Return the filters that ``NAME=VALUE`` stand for; raise `InputError` for another text, and for a second value."""
+    """Return the filters for ``NAME=VALUE`` words. Raises `InputError` for any other word, and for a second value."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -157,7 +157,7 @@ def _read_filters(texts: Sequence[str]) -> dict[str, str]:
 
 
 class Form(str, Enum):
-    """How targets are listed."""
+    """The format of the list of targets."""
 
     TABLE = "table"
     TARGETS = "targets"
@@ -168,7 +168,7 @@ class Form(str, Enum):
 class _Chosen(NamedTuple):
     rows: list[TargetRow]
     targets: TargetSet
-    """The targets as they are given, with their features; those of the rows where an option filters them."""
+    """The given targets with their features, or the targets of the rows if an option filters them."""
 
 
 def _read_chosen(
@@ -233,7 +233,7 @@ def _print(lines: list[list[str]]) -> None:
     if width is None or max(map(len, text.splitlines())) <= width:
         print_text(text)
         return
-    from rich.table import Table  # most terminals are wide enough
+    from rich.table import Table  # rarely needed, because most terminals are wide enough
 
     from rocwheel.cli.tables import print_table
 
@@ -331,7 +331,7 @@ def detect(
 
 
 def _check(machine: Machine) -> NoReturn:
-    """Print what keeps this user from the GPUs, and end with the exit status."""
+    """Print the problems that prevent this user from using the GPUs, and exit with the status."""
     report = check_machine(machine.system, require_gpu=machine.require_gpu)
     if machine.json:
         findings = [finding._asdict() for finding in report.findings]

@@ -1,4 +1,4 @@
-"""``rocwheel targets coherent`` and ``runs-on``: for which GPUs packages and files have code."""
+"""``rocwheel targets coherent`` and ``runs-on``: show the GPUs for which packages and files have code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TargetsOption = Annotated[
 ]
 _ReduceOption = Annotated[bool, option("--reduce", help="Print the largest set of targets that all packages support.")]
 
-_DIVIDED = "no target is served by every package with device code"
+_DIVIDED = "the packages with device code have no target in common"
 
 
 @targets_app.command()
@@ -82,9 +82,9 @@ def coherent(
 
 
 def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
-    """Print to standard error why the reduced set is not enough; return the exit status."""
+    """Print to standard error why the reduced set isn't enough. Return the exit status."""
     missing = [str(target) for target in required if not covers(report.common, target)]
-    reason = f"the set does not serve {', '.join(missing)}, which --targets asks for" if missing else ""
+    reason = f"the set doesn't serve {', '.join(missing)}, which --targets requires" if missing else ""
     if not report.common:
         reason = _DIVIDED if report.divided else "no package has device code"
     if reason:
@@ -115,7 +115,10 @@ def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
 
 def _leaf_line(gap: Gap) -> str:
     carried = ", ".join(_words(gap.carried))
-    return f"{gap.package} lacks {gap.target}, which {gap.wanted_by} serves; it carries {carried}; no package needs it"
+    return (
+        f"{gap.package} lacks {gap.target}, which {gap.wanted_by} serves; {gap.package} has {carried}; no package "
+        f"needs {gap.package}"
+    )
 
 
 def _unusable_json(gap: CodeGap) -> dict[str, Any]:
@@ -145,9 +148,13 @@ def _coherence_lines(
     carried = some(f"{one.name}: {', '.join(_words(one.targets)) or 'no device code'}" for one in package_targets)
     carried += some(f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in report.unusable if gap not in fails)
     carried += some(map(_leaf_line, report.leaves))
-    absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []
+    absent = (
+        [f"not compared, because these required packages aren't given: {', '.join(report.absent)}"]
+        if report.absent
+        else []
+    )
     verdict = "coherent" if report.coherent else "not coherent"
-    verdict += ", of what could be read" if partly else ""
+    verdict += ", based on the readable files" if partly else ""
     served = f"served by all: {', '.join(_words(report.common)) or 'nothing'}"
     return [
         *carried,
@@ -162,7 +169,7 @@ def _words(targets: tuple[Any, ...]) -> list[str]:
 
 
 def _no_path(gpu: str) -> str:
-    """Return the GPU; raise `InputError` for a path in its place."""
+    """Return the GPU. Raises `InputError` if the word is a path."""
     try:
         if Path(gpu).exists():
             parse_target_set([gpu], source="GPU", native=tuple, required=False)
@@ -173,7 +180,7 @@ def _no_path(gpu: str) -> str:
 
 
 class _EitherOrder(TargetCommand):
-    """A command that takes a GPU and paths, or paths and a GPU."""
+    """A command that accepts a GPU and paths in either order."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with the GPU moved before the paths."""
@@ -212,7 +219,7 @@ def runs_on(
             "--rocm",
             metavar="VERSION",
             help="Apply the rules of this ROCm release, such as 6.4.",
-            show_default="the newest that a package names, else all that differ",
+            show_default="the newest release that a package names, or all releases that differ",
         ),
     ] = "",
     out: Output,
@@ -254,7 +261,7 @@ def runs_on(
 
 
 class _Answer:
-    """What is printed of the verdicts on files, for each GPU and runtime."""
+    """The output for the verdicts on files, for each GPU and runtime."""
 
     def __init__(
         self,
@@ -277,12 +284,12 @@ class _Answer:
 
     @property
     def runs_on_stock(self) -> bool:
-        """Whether a stock runtime finds something to run in every file that it opens, and opens one for every GPU."""
+        """Whether a stock runtime finds code in every file that it opens, and opens a file for every GPU."""
         fails = any(runtime is Runtime.STOCK for _, runtime in self._without_files)
         return not fails and all(verdict.runs for verdict in self._opened if verdict.runtime is Runtime.STOCK)
 
     def document(self) -> dict[str, Any]:
-        """Return the command's JSON."""
+        """Return the command's JSON document."""
         rows = [_verdict_json(verdict) for verdict in self._opened]
         settings = {str(gpu): [str(setting) for setting in settings] for gpu, settings in self._settings.items()}
         return {
@@ -297,9 +304,9 @@ class _Answer:
         }
 
     def lines(self, *, quiet: bool, verbose: bool) -> list[str]:
-        """Return the lines for people; with ``quiet`` those alone that say what finds nothing.
+        """Return the lines for people. With ``quiet``, return only lines about files without usable code.
 
-        Unless ``verbose``, kernel files of a folder with the same answer share one line.
+        Unless ``verbose``, kernel files in a folder with the same result share a line.
         """
         said = self._said() if verbose else _kernel_files_united(self._said())
         lines = [line for verdict in said for line in _verdict_lines(verdict, self._named, quiet=quiet)]
@@ -307,21 +314,21 @@ class _Answer:
         return lines if quiet else [*lines, *self._omission_lines(), *self._settings_lines(), *self._release_lines()]
 
     def _release_lines(self) -> list[str]:
-        """Return by which release all was judged, unless the user says so, and which packages do something wrong."""
+        """Return the assumed ROCm release, unless the user chose it, and the packages with problems."""
         named, old = self._named, self._too_old
         by = [f"judged by ROCm {named.release}, which {named.source} names"] if named and named.source else []
         if old:
-            known = f"the rules are known from ROCm {releases()[0].since} on"
+            known = f"the rules are known since ROCm {releases()[0].since}"
             by = [f"not judged by ROCm {old.release}, which {old.source} names: {known}"]
         if named and self._judged_as:
             is_newest = self._judged_as == known_release("9999")
-            why = "is newer than the releases that are known" if is_newest else "is none of the releases that are known"
+            why = "is newer than the known releases" if is_newest else "isn't a known release"
             by.append(f"ROCm {named.release} {why}: judged as {self._judged_as}")
         return [*by, *self._faults()]
 
     @property
     def _judged_as(self) -> str:
-        """The release whose rules were taken for those of one that is not known; empty for a known one."""
+        """The known release whose rules apply to an unknown release. Empty for a known release."""
         if self._named is None:
             return ""
         known = known_release(self._named.release)
@@ -331,7 +338,7 @@ class _Answer:
         return list(dict.fromkeys(fault for verdict in self._opened for fault in verdict.faults))
 
     def _said(self) -> list[FileVerdict]:
-        """Return the verdicts; one for the open GPU in place of those that are the same for each of its settings."""
+        """Return the verdicts. If they are the same for all settings of an open GPU, return only one of them."""
         alike: dict[FileVerdict, list[FileVerdict]] = {}
         for verdict in self._opened:
             gpu = next(gpu for gpu, settings in self._settings.items() if verdict.gpu in settings)
@@ -341,11 +348,11 @@ class _Answer:
         return [said for is_whole, (one, each) in groups for said in ([one] if is_whole else each)]
 
     def _settings_lines(self) -> list[str]:
-        """Return what an open GPU stands for, where it makes a difference."""
+        """Return the possible settings of an open GPU, if they make a difference."""
         opened = {gpu: settings for gpu, settings in self._settings.items() if len(settings) > 1}
         return [
-            f"{gpu} stands for {', '.join(map(str, settings))}: a machine has one of them, and all have to find code; "
-            "XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
+            f"{gpu} stands for {', '.join(map(str, settings))}: a machine has one of them, and all of them must "
+            "find code; XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
             for gpu, settings in opened.items()
         ]
 
@@ -362,16 +369,19 @@ class _Answer:
         targets = {str(target) for verdict in self._found for target in targets_in_path(verdict.place)}
         named = first_of(sorted(targets, key=text_sort_key), 8)
         lead = f"{_given(self._paths)}: {_lead(gpu, runtime, self._named)}"
-        return f"{lead}: finds nothing, all {files} named for other targets: {named}"
+        return f"{lead}: finds no code, because all {files} named for other targets: {named}"
 
     def _omission_lines(self) -> list[str]:
         lines = [f"{path}: no device code" for path in self._without_code()]
-        skipped = f"skipped, as named for other targets: {count(len(self._for_others), 'file')}"
+        skipped = f"skipped, because their names are for other targets: {count(len(self._for_others), 'file')}"
         return [*lines, skipped] if self._for_others else lines
 
 
 def _kernel_files_united(verdicts: Iterable[FileVerdict]) -> Iterator[FileVerdict]:
-    """Yield one verdict for the kernel files of a folder of which the same is said, with its bundles added up."""
+    """Yield a single verdict for kernel files in a folder with the same result.
+
+    The verdict has the total number of bundles.
+    """
     for folder, each in group_kernel_files(verdicts, lambda verdict: verdict.path, _answer):
         if folder is None:
             yield each[0]
@@ -384,7 +394,7 @@ def _kernel_files_united(verdicts: Iterable[FileVerdict]) -> Iterator[FileVerdic
 
 
 def _answer(verdict: FileVerdict) -> FileVerdict:
-    """Return what is said of a file, whichever it is and however many bundles it has."""
+    """Return the result for a file, without its name and its number of bundles."""
     uses = tuple(msgspec.structs.replace(use, bundles=0) for use in verdict.uses)
     return msgspec.structs.replace(verdict, path="", place="", uses=uses)
 
@@ -400,9 +410,9 @@ def _given(paths: Sequence[Path]) -> str:
 
 def _read_gpus(text: str) -> TargetSet:
     gpus = read_targets([text], source="GPU")
-    found = "is a target of code, not of a GPU"
+    found = "is a target for code instead of a GPU"
     portable = [f"{name!r} {found}" for name in gpus.processors if not is_specific(TargetId(name))]
-    raise_all("GPU", [InputError("GPU", text, expected="one such as gfx90a:xnack-, or native") for text in portable])
+    raise_all("GPU", [InputError("GPU", text, expected="a GPU such as gfx90a:xnack-, or native") for text in portable])
     return gpus
 
 
@@ -430,13 +440,13 @@ def _lead(gpu: TargetId, runtime: Runtime, named: NamedRelease | None, since: st
         return f"{lead} of ROCm {named.release}"
     if since and up_to:
         return f"{lead} of ROCm {since}" + (f" to {up_to}" if up_to != since else "")
-    return lead + (f" from ROCm {since} on" if since else f" up to ROCm {up_to}" if up_to else "")
+    return lead + (f" since ROCm {since}" if since else f" up to ROCm {up_to}" if up_to else "")
 
 
 def _lack_words(lack: FolderLack) -> str:
     if not lack.is_given:
-        return f"opens {lack.folder}, of which nothing that is given has kernels: that is not judged"
-    compiled = "; kernels are compiled when they are first used" if lack.compiles else ""
+        return f"opens {lack.folder}, for which no given package has kernels, so there is no verdict"
+    compiled = "; kernels are compiled at first use" if lack.compiles else ""
     return f"finds nothing in {lack.folder}, which {lack.found}{compiled}"
 
 

@@ -1,4 +1,4 @@
-"""Consoles of Rich that print no control characters of others."""
+"""Rich consoles that print no foreign control characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Printable:
-    """What Rich prints, with control characters as escapes: names in files may hold any."""
+    """An object for Rich with escaped control characters, because names in files can contain any characters."""
 
     def __init__(self, renderable: Any) -> None:
         self._renderable = renderable
@@ -31,7 +31,7 @@ class _PrintableHook(RenderHook):
 
 
 class _Terminal(Console):
-    """A console that escapes control characters before Rich leaves some of them out."""
+    """A console that escapes control characters before Rich removes some of them."""
 
     def print(self, *objects: Any, **settings: Any) -> None:
         """Print the objects."""
@@ -39,7 +39,7 @@ class _Terminal(Console):
 
 
 def new_console(**settings: Any) -> Console:
-    """Return a console that prints no control characters but its own."""
+    """Return a console that prints only its own control characters."""
     console = _Terminal(highlight=False, emoji=False, **settings)
     console.push_render_hook(_PrintableHook())
     return console

@@ -1,4 +1,4 @@
-"""``rocwheel torch``: what a build of PyTorch needs to use the SDK's packages."""
+"""``rocwheel torch``: prints the settings with which a build of PyTorch uses the SDK's packages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SdkVersionOption = Annotated[str, shared("--rocm", "Set the version of ROCm, whi
 
 
 class Pin(str, Enum):
-    """How closely the version is pinned."""
+    """How exactly the version is pinned."""
 
     EXACT = "exact"
     MINOR = "minor"

@@ -1,4 +1,4 @@
-"""``rocwheel verify``: whether files are what a manifest, RECORD or an index says."""
+"""``rocwheel verify``: compares files with a manifest, RECORD, or index."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rocwheel.verify.files import Verified
 
 _NO_FOLDER = (".tar.gz", *CHECKSUM_FILES)
-_UNUSABLE = "What can't be verified"
+_UNUSABLE = "Inputs that can't be verified"
 
 
 @app.command()
@@ -79,7 +79,7 @@ def verify(
 
 
 def _place(word: str) -> Path | str:
-    """Return the path of what is here or is read by range, and the URL of anything else."""
+    """Return the path of a local file or of a file that is read by range, or the URL for anything else."""
     if not is_url(word):
         return Path(word)
     scheme, _, path = parse_url(word)
@@ -92,7 +92,7 @@ def _place(word: str) -> Path | str:
 def _verify(
     place: str | Path, executor: Executor, progress: Progress, *, has_links: bool, quiet: bool
 ) -> Iterator[Verified]:
-    """Yield what was found at a path, or at a URL: of a manifest, the folder of a build, an index, distributions."""
+    """Yield the results for a path, or for the URL of a manifest, a build's folder, an index, or distributions."""
     if isinstance(place, Path):
         yield from verify_path(place, executor, progress, has_links=has_links)
         return
@@ -101,7 +101,7 @@ def _verify(
     from rocwheel.verify.remote import has_manifest, verify_build_at, verify_index_at
 
     if place.endswith(_NO_FOLDER):
-        raise InputError(shown_url(place), "is no folder", remedy="Give the URL of the folder that it is in.")
+        raise InputError(shown_url(place), "isn't a folder", remedy="Pass the URL of its folder.")
     if place.endswith(".json"):
         yield verify_build_at(place, executor, progress)
     elif has_manifest(place):

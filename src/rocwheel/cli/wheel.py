@@ -1,4 +1,4 @@
-"""``rocwheel wheel``: makes a framework's wheel, with the options that the commands for JAX share."""
+"""``rocwheel wheel``: builds a framework's wheel, with options that the commands for JAX share."""
 
 from __future__ import annotations
 
@@ -73,36 +73,36 @@ ValuesOption = Annotated[
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """Where the outputs of a build are."""
+    """The locations of the build outputs."""
 
     files: tuple[Path, ...]
-    """Files, and folders of them."""
+    """Files, and folders with files."""
     runfiles_manifest: Path | None
 
 
 def read_sources(
     src: SourceOption = None, src_list: SourceListOption = None, runfiles_manifest: ManifestOption = None
 ) -> Sources:
-    """Return where the options say that the build outputs are."""
+    """Return the locations of the build outputs from the options."""
     return Sources((*(src or ()), *(read_source_list(src_list) if src_list else ())), runfiles_manifest)
 
 
 class Assembly(msgspec.Struct, frozen=True):
-    """How a wheel is made of build outputs, where it goes, and what is printed of it."""
+    """Options for assembling a wheel from build outputs, its destination, and the output."""
 
     values: tuple[str, ...]
-    """Values of placeholders, as ``NAME=VALUE``."""
+    """Values for placeholders, as ``NAME=VALUE``."""
     build: WheelBuild
-    """With no sources yet."""
+    """The build, still without sources."""
     dest_dir: Path
     output: Path | None
     json: bool
     quiet: bool
 
     def run(self, source: str, description: dict[str, Any], sources: Sources, options: dict[str, str]) -> None:
-        """Make the wheel of a ``description``, and print its path or a report.
+        """Build the wheel from a ``description``, and print its path or a report.
 
-        ``source`` names the description in messages; ``options`` are values that have options of their own.
+        ``source`` is the description's name in messages. ``options`` are values that have their own options.
         """
         given = parse_values(self.values, settable_values(description), options)
         build = msgspec.structs.replace(self.build, sources=sources.files, runfiles_manifest=sources.runfiles_manifest)
@@ -112,7 +112,7 @@ class Assembly(msgspec.Struct, frozen=True):
             messages.print(f"run paths repaired: {', '.join(report.repaired)}", markup=False)
         if self.json:
             print_json("wheel", 1, report)
-        elif not (self.quiet and self.output):  # a build action knows the path, and its log shows whatever is printed
+        elif not (self.quiet and self.output):  # a build action knows the path, and its log contains all output
             print_line(report.path)
 
 
@@ -126,7 +126,7 @@ def read_checks(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> Assembly:
-    """Return how a wheel is checked and what is printed of it, and set up the logging; all else is for the caller."""
+    """Return the options for checking a wheel and for the output, and set up the logging. The caller adds the rest."""
     setup_logging(quiet=quiet, verbose=verbose)
     build = WheelBuild(
         companions=tuple(companions or ()),
@@ -151,7 +151,7 @@ def read_assembly(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> Assembly:
-    """Return the assembly that the options describe, and set up the logging."""
+    """Return the assembly from the options, and set up the logging."""
     checks = read_checks(
         values, companions, system_run_paths, repair=repair, verify=verify, json=json, quiet=quiet, verbose=verbose
     )
