@@ -32,7 +32,7 @@ def test_it_says_what_was_uploaded_and_where_the_index_is(run: Run, dist: Path, 
     url = f"file://{tmp_path}/store"
     first, second = run("publish", dist, url), run("publish", dist, url, "--quiet")
     assert first.status == 0
-    assert first.stdout.endswith(f", 0 there already; 1 file listed anew\nindex: {url}/simple\n")
+    assert first.stdout.endswith(f", 0 there already; 1 file newly listed\nindex: {url}/simple\n")
     assert first.stdout.startswith("1 file uploaded (")
     assert second == (0, "", "")
 
@@ -82,7 +82,7 @@ def test_folders_of_families_are_published_with_an_index_each(run: Run, dist: Pa
     make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
     finished = run("publish", dist, tmp_path / "store")
     assert (finished.status, finished.stderr.count("not published")) == (0, 0)
-    assert finished.stdout.endswith(f"for gfx94X, 2 files listed anew: {tmp_path}/store/simple/gfx94X\n")
+    assert finished.stdout.endswith(f"for gfx94X, 2 files newly listed: {tmp_path}/store/simple/gfx94X\n")
 
 
 @pytest.mark.parametrize("named", ["the URL of the file", "the path of the file", "the URL of the index", "its path"])

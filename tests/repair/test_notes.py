@@ -24,7 +24,7 @@ def test_what_is_not_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no wheel")
     done = run("repair", tmp_path / "notes.txt", "--check")
     expected = "a file whose name ends with .whl, or a folder of wheels"
-    assert done == (2, "", f"error: {tmp_path / 'notes.txt'}: is not a wheel; expected {expected}\n")
+    assert done == (2, "", f"error: {tmp_path / 'notes.txt'}: isn't a wheel; expected {expected}\n")
 
 
 def test_a_folder_without_wheels_is_refused_though_it_is_named_like_one(run: Run, tmp_path: Path) -> None:

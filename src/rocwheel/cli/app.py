@@ -332,7 +332,7 @@ _HELP_WORDS = frozenset({"--help", "-h"})
 
 
 def is_help_wanted(words: Sequence[str]) -> bool:
-    """Return whether a command line asks for help, so that nothing has to be fetched."""
+    """Return whether a command line asks for help, so that no fetch is needed."""
     return bool(_HELP_WORDS & {*words})
 
 

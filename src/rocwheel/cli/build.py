@@ -124,7 +124,7 @@ def build(
 
 
 def _check_order(inputs: PlanJob, dest_dir: str) -> None:
-    """Raise `InputError` for artifacts in the place of the build folder."""
+    """Raise `InputError` for artifacts instead of the build folder."""
     if not is_url(dest_dir) and _has_artifacts(Path(dest_dir)) and not _has_artifacts(inputs.artifact_dir):
         option, found = "--dest-dir", f"is {dest_dir}, a folder of artifacts"
         remedy = f"Write rocwheel build {dest_dir} --dest-dir {inputs.artifact_dir}."
@@ -205,7 +205,7 @@ def _packed_line(result: BuildResult) -> str:
     members = result.members
     packed, kept = decimal(members.packed_bytes), decimal(members.kept_bytes)
     line = f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
-    return f"{line}, left {count(len(result.standing), 'wheel')} alone" if result.standing else line
+    return f"{line}, kept {count(len(result.standing), 'wheel')} unchanged" if result.standing else line
 
 
 @app.command()

@@ -134,7 +134,7 @@ def prune(
             _OPTION,
             metavar="SIZE",
             help="Shrink each cache to this size, such as 2GB. 0 removes everything.",
-            show_default=f"${LIMIT_VARIABLE}, else 10GB",
+            show_default=f"${LIMIT_VARIABLE}, or 10GB",
         ),
     ] = None,
     out: Output,

@@ -290,9 +290,7 @@ def repair(
     )
     plans = result.wheels
     if options.pin in {"minor", "exact"} and not with_packages and len(plans) == 1 and not problems:
-        report_warning(
-            f"--pin {options.pin} has no effect: the wheel gets no requirement for a package in '--with'"
-        )
+        report_warning(f"--pin {options.pin} has no effect: the wheel gets no requirement for a package in '--with'")
     status = report_first("wheels", problems)
     if out.json:
         print_json("repair", 1, result)

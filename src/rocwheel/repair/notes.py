@@ -80,16 +80,16 @@ _ASSUMED = (
 _MUSL = "is for musl, whose loader has different rules: the run paths of {} and the requirements don't change"
 _WINDOWS = "{} {} for Windows, which has no run paths, and {}: 'rocwheel audit' finds missing DLLs"
 _UNKNOWN = (
-    "{} libraries whose names are not in {} strings, so the run path keeps every folder that may have one: {}. "
-    "Name the libraries with --dlopen, or drop the ROCm folders with --toolkit sdk"
+    "{} libraries whose names aren't in {} strings, so the run path keeps every folder that may contain one: {}. "
+    "Pass the libraries with --dlopen, or drop the ROCm folders with --toolkit sdk"
 )
 _OTHERS = "is for {}: run paths keep its folders. To use the SDK's packages instead, add --toolkit sdk"
-_KEPT = "{} the run paths to libraries that were not given, in {}"
+_KEPT = "{} the run paths to libraries that weren't given, in {}"
 _BUILD = (
-    "{} {}, a path from the build machine, because missing libraries may be there on other machines. Give the packages "
-    "that have them with --with, or remove the entries with 'rocwheel runpath set'"
+    "{} {}, a path from the build machine, because other machines may have the missing libraries in that folder. "
+    "Add the packages with these libraries with --with, or remove the entries with 'rocwheel runpath set'"
 )
-_NEWER = "is for {}: run paths keep its folders. To correct them, give the wheels of that SDK with --with"
+_NEWER = "is for {}: run paths keep its folders. To correct them, add the wheels of that SDK with --with"
 _INSTEAD = "is for {}: {}. To use the SDK's packages for every library that they have, add --toolkit sdk"
 
 

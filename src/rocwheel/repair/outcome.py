@@ -1,4 +1,4 @@
-"""Models repaired wheels: which packages they use, and what prevents them from loading."""
+"""Models repaired wheels, including the packages that they use and any problems that prevent them from loading."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rocwheel.environment.tree import Distribution, InstalledFile
 
 _OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen")
-"""The rules whose facts are a library's name and, if another file loads the library, the path of that file."""
+"""Rules whose facts are a library's name and, if another file loads the library, the path of that file."""
 
 _INHERITED = "inherited-run-path"
 _RULES = (
@@ -43,7 +43,7 @@ _RULES = (
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """A problem that no edit fixes in a wheel, with the broken audit rule and the source of the file."""
+    """A problem in a wheel that no edit fixes, with the violated audit rule and the file's source."""
 
     rule: str
     text: str
@@ -53,7 +53,7 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 class RepairedTree:
-    """Packages that are installed together, with their files after ``edits``, which are by the files' source."""
+    """Packages that are installed together, with their files after ``edits``, which are keyed by the files' source."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class RepairedTree:
         rules = msgspec.structs.replace(settings, select=_RULES)
         self.subject = Subject(Tree(tree.distributions, files, tree.is_prefix), rules)
         self.toolkits = toolkits
-        """The toolkits of the wheels, by their source."""
+        """The toolkit of each wheel, keyed by the wheel's source."""
         self._resolved: dict[str, dict[str, tuple[Found, ...]]] = {}
         self._given = {other.name for other in tree.distributions}
 
     def undeclared(self, owner: Distribution) -> tuple[str, ...]:
-        """Return the packages that a wheel loads libraries from but doesn't require yet, in order.
+        """Return the packages from which a wheel loads libraries without requiring them yet, in order.
 
-        If the wheel's toolkit is not the SDK, the result leaves out ROCm packages that are not given.
+        If the wheel's toolkit isn't the SDK, the result omits ROCm packages that aren't given.
         """
         toolkit = self.toolkits.get(owner.source)
         used = (use.provider for use in self.subject.undeclared_uses if use.owner.source == owner.source)
@@ -81,7 +81,7 @@ class RepairedTree:
         return tuple(name for name in used if name in self._given or not (is_left_out and is_sdk_package(name)))
 
     def leftovers(self, owner: Distribution) -> tuple[Leftover, ...]:
-        """Return the problems that no edit fixes in a wheel, except libraries that the system provides by choice."""
+        """Return the problems in a wheel that no edit fixes, except for libraries that the system should provide."""
         return tuple(
             Leftover(
                 finding.rule,
@@ -96,7 +96,7 @@ class RepairedTree:
         )
 
     def inherited(self, owner: Distribution) -> dict[str, str]:
-        """Return the findings on files that find libraries only through other files, keyed by the file's source."""
+        """Return the findings about files that find libraries only through other files, keyed by the file's source."""
         found = (one for one in self._findings if one.rule == _INHERITED and one.file.startswith(f"{owner.source}!"))
         return {one.file: f"{path_in_package(one.path, one.file)} {one.found}" for one in found}
 
@@ -112,7 +112,7 @@ class RepairedTree:
         return found is not None and _is_kept_on_purpose(found, toolkit)
 
     def kept_for_system(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-        """Return the libraries that files of a wheel find only through paths that are kept by choice.
+        """Return the libraries that a wheel's files find only through intentionally kept paths.
 
         Keys are paths in site-packages. Users who choose the system as the toolkit request every such path. A wheel
         whose libraries belong to another toolkit requests the paths to that toolkit.
@@ -128,7 +128,7 @@ class RepairedTree:
         return {path: found for path, found in kept.items() if found}
 
     def resolved_libraries(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
-        """Return the libraries that each loadable file of a wheel finds after the repair, by member name."""
+        """Return the libraries that each loadable file in a wheel finds after the repair, keyed by member name."""
         if owner.source not in self._resolved:
             self._resolved[owner.source] = resolve_libraries(self.subject, owner)
         return self._resolved[owner.source]

@@ -1,4 +1,4 @@
-"""Plans the changes that make a wheel load: run paths, requirements, tags. Nothing is written."""
+"""Plans the changes that make a wheel load: run paths, requirements, and tags. Nothing is written."""
 
 from __future__ import annotations
 
@@ -73,37 +73,37 @@ _T = TypeVar("_T")
 
 
 _CORE, _SELECTOR = canonicalize_name("rocm-sdk-core"), canonicalize_name("rocm")
-"""The packages with the ROCm runtime and with the module ``rocm_sdk``."""
+"""The package with the ROCm runtime, and the package with the module ``rocm_sdk``."""
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan for one wheel. ``edits`` and ``added`` are by member name."""
+    """The plan for a wheel. ``edits`` and ``added`` are keyed by member name."""
 
     wheel: str
     file_name: str
-    """The file name of the repaired wheel, which its tag may change."""
+    """The file name of the repaired wheel, whose tag may have changed."""
     edits: dict[str, SetRunpath]
     requires: tuple[str, ...]
     """Requirements to add."""
     tags: tuple[str, ...]
-    """The Tag lines of WHEEL; empty if they don't change."""
+    """The Tag lines of WHEEL. Empty if they don't change."""
     is_platlib: bool
     """Whether WHEEL must contain ``Root-Is-Purelib: false``."""
     added: dict[str, str]
-    """The text of the added members."""
+    """The texts of the added members."""
     dropped: tuple[str, ...]
-    """Members that are no longer valid: signatures of RECORD."""
+    """Members that are no longer valid, which are signatures of RECORD."""
     changes: tuple[Change, ...]
     unmended: tuple[str, ...]
     """The problems that a repair can't fix."""
     unmended_rules: tuple[str, ...]
-    """The broken audit rule of each problem in ``unmended``."""
+    """The violated audit rule for each problem in ``unmended``."""
     finds: dict[str, tuple[Found, ...]]
-    """The libraries that each file finds after the repair, by member name."""
+    """The libraries that each file finds after the repair, keyed by member name."""
     given_up: dict[str, tuple[str, ...]]
-    """The folders that may have libraries and that run paths no longer contain, by member name.
+    """The folders that may have libraries and that run paths no longer contain, keyed by member name.
 
-    Folders of given packages are left out, because their libraries are known.
+    Folders of given packages are omitted, because their libraries are known.
     """
     left: dict[str, str]
     """Members that don't change because their edit would take a library away, with a description of the loss."""
@@ -112,7 +112,7 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepairPlanner:
-    """Plans the repair of wheels that are given together, each in the environment for that wheel."""
+    """Plans the repair of wheels that are given together, each in its own environment."""
 
     def __init__(self, environments: Environments, options: RepairOptions) -> None:
         self._environments = environments.by_leader
@@ -120,23 +120,23 @@ class RepairPlanner:
         self._safe: dict[int, SafeEdits] = {}
 
     def plan(self, owner: Distribution) -> RepairPlan:
-        """Return the plan for one wheel, which is installed with the other packages of its environment and the SDK.
+        """Return the plan for a wheel that is installed with the other packages in its environment and the SDK.
 
-        By default, run paths keep their kind, and files without a run path get a RUNPATH. If all run paths of the wheel
+        By default, run paths keep their kind, and files without a run path get a RUNPATH. If all run paths in the wheel
         are RPATHs, these files get an RPATH.
 
-        No edit takes away anything that a file may find before (`rocwheel.repair.run_path_edits`).
+        No edit takes away a library that a file may have found before (`rocwheel.repair.run_path_edits`).
 
-        Raises `InputError`, or `ProblemsError` for several problems, for wheels that no repair makes installable: bad
-        metadata, damaged binaries, symlinks, members outside the environment, several files at one path. Also raises
-        `InputError` if the options need the version of a package that is not given.
+        Raises `InputError`, or `ProblemsError` for several problems, for wheels that no repair makes installable:
+        invalid metadata, damaged binaries, symbolic links, members outside of the environment, or several files with
+        the same path. Also raises `InputError` if the options need the version of a package that isn't given.
         """
         environment = self._environments[owner.source]
         check_repairable(owner, environment.files_of[owner.source])
         return _planned(_Wheel(environment, owner, self._options, self._safe_edits(environment)))
 
     def _safe_edits(self, environment: Tree) -> SafeEdits:
-        """Return the combined edits of all wheels in an environment."""
+        """Return the combined edits for all wheels in an environment."""
         if id(environment) not in self._safe:
             subject = Subject(environment, self._options.audit_settings)
             toolkits, edits, opened = {}, {}, dict[str, OpenedByFile]()
@@ -160,7 +160,7 @@ class RepairPlanner:
 
 
 def _with_opened(options: RepairOptions, tree: Tree, opened: Mapping[str, OpenedByFile]) -> RepairOptions:
-    """Return the options with the libraries that files open by name, as if the user had named them."""
+    """Return the options with the libraries that files open by name, as if the user had passed these libraries."""
     dlopen = dict(options.settings.dlopen)
     for source, one in opened.items():
         if one.names:
@@ -184,12 +184,12 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def edits(self) -> dict[str, SetRunpath]:
-        """The edits of the wheel's files, by member name."""
+        """The edits of the wheel's files, keyed by member name."""
         return self._own(self.safe.edits)
 
     @cached_property
     def left(self) -> dict[str, str]:
-        """The reasons why files don't change, by member name."""
+        """The reasons why files don't change, keyed by member name."""
         return self._own(self.safe.left)
 
     def _own(self, by_source: Mapping[str, _T]) -> dict[str, _T]:
@@ -197,12 +197,12 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def files(self) -> tuple[InstalledFile, ...]:
-        """All members of the wheel."""
+        """All members in the wheel."""
         return self.tree.files_of[self.owner.source]
 
     @cached_property
     def loadable(self) -> list[InstalledFile]:
-        """The members that the dynamic loader loads."""
+        """The members that the dynamic loader can load."""
         return [file for file in self.files if file.is_loadable]
 
 
@@ -246,7 +246,7 @@ _NOT_LED = "{}. The repair doesn't set a run path that leads there: {}"
 
 
 def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
-    """Return a problem that no edit fixes, and the reason for not making the edit that would fix it."""
+    """Return a problem that no edit fixes, and the reason why the edit that would fix it isn't made."""
     reason = wheel.safe.fallbacks.get(leftover.source, "") if leftover.is_of_run_path else ""
     return _NOT_LED.format(leftover.text, reason) if reason else leftover.text
 
@@ -262,9 +262,9 @@ def _requires(wheel: _Wheel) -> tuple[str, ...]:
 
 
 def _initializer_requires(wheel: _Wheel, added: Sequence[str]) -> Iterator[str]:
-    """Yield the requirement of the package with ``rocm_sdk``, which an initializer imports, if nothing requires it.
+    """Yield a requirement for the package with ``rocm_sdk``, which an initializer imports, if nothing requires it.
 
-    It has the version of the core package, because both are always from one release.
+    It has the version of the core package, because both packages are always from the same release.
     """
     if not wheel.options.init or not any(preload_names(wheel.loadable)):
         return
@@ -275,7 +275,7 @@ def _initializer_requires(wheel: _Wheel, added: Sequence[str]) -> Iterator[str]:
 
 
 def _dropped(file: InstalledFile, edit: SetRunpath | None) -> tuple[str, ...]:
-    """Return the folders of removed entries that may have libraries. Packages replace these folders."""
+    """Return the folders in removed entries that may have libraries. Packages replace these folders."""
     entries = split_run_path(file.run_path) if edit else ()
     kept = split_run_path(edit.value) if edit else ()
     places = {resolve_entry(entry, file.folder) or entry for entry in kept}
@@ -310,7 +310,7 @@ def _initializer(wheel: _Wheel) -> dict[str, str]:
 
 
 def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
-    """Return the files that would drop folders if the libraries that they open by name were known."""
+    """Return the files that would drop folders if the names of the libraries that they open were known."""
     toolkit = wheel.repaired.toolkits[wheel.owner.source]
     return [
         file.path
@@ -322,7 +322,7 @@ def _unknown_openers(wheel: _Wheel, edited: Mapping[str, str]) -> list[str]:
 
 
 def _searched(file: InstalledFile, value: str) -> list[str]:
-    """Return the folders of a run path that neither a given package nor the SDK is known to have."""
+    """Return the folders in a run path that neither a given package nor the SDK is known to contain."""
     known = {folder.folder for folder in sdk_folders()}
     led_to = (resolve_entry(entry, file.folder) or entry for entry in split_run_path(value))
     return [place for place in led_to if place not in known]
@@ -349,7 +349,7 @@ def _notes(wheel: _Wheel, requires: Sequence[str], added: Iterable[str]) -> tupl
 
 
 def _call_notes(added: Iterable[str]) -> Iterator[str]:
-    """Yield how to call each added initializer. A repair doesn't change a package's own code."""
+    """Yield instructions for calling each added initializer. A repair doesn't change a package's own code."""
     for member in added:
         module = member.removesuffix(".py").replace("/", ".")
         package = member.rpartition("/")[0]
@@ -360,7 +360,7 @@ def _call_notes(added: Iterable[str]) -> Iterator[str]:
 
 
 def _inherited_notes(wheel: _Wheel) -> Iterator[str]:
-    """Yield a note for each file that finds libraries only through others, because its chosen edit isn't safe."""
+    """Yield a note for each file that finds libraries only through other files, because its chosen edit isn't safe."""
     for source, found in wheel.repaired.inherited(wheel.owner).items():
         if reason := wheel.safe.fallbacks.get(source):
             yield _NOT_LED.format(found, reason)
@@ -374,11 +374,11 @@ def plan_repairs(
     unpacked: UnpackedMembers | None = None,
     progress: Progress = SILENT,
 ) -> list[RepairPlan]:
-    """Read wheels and the packages that they are installed with, and return the plan for each wheel.
+    """Read wheels and the packages that are installed with them, and return the plan for each wheel.
 
-    A folder stands for its wheels. ``unpacked`` keeps the members that are read. Device code is not decompressed,
+    A folder stands for its wheels. ``unpacked`` keeps the members that are read. Device code isn't decompressed,
     because a repair doesn't change it. If other wheels remain, errors about unreadable wheels and about wheels that no
-    repair makes installable (`RepairPlanner.plan`) are appended to ``problems``; otherwise they are raised. Raises
+    repair makes installable (`RepairPlanner.plan`) are appended to ``problems``. Otherwise, they are raised. Raises
     `InputError` for a path that is neither a wheel nor a folder of wheels.
     """
     for path in wheels:
@@ -405,4 +405,4 @@ def _check(path: Path) -> None:
                 path, "is a folder without wheels", expected="a wheel, or a folder of wheels", remedy=remedy
             )
     elif path.suffix != ".whl":
-        raise InputError(path, "is not a wheel", expected="a file whose name ends with .whl, or a folder of wheels")
+        raise InputError(path, "isn't a wheel", expected="a file whose name ends with .whl, or a folder of wheels")

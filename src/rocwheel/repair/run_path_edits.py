@@ -1,18 +1,18 @@
 """Chooses the run paths of repaired files: the edits, the kept entries, and which edits are safe.
 
-A user's machine may have libraries that are not given: from a system toolkit (``/opt/rocm/lib``,
-``/usr/local/cuda/lib64``), or from a package that shares a folder with others. Every entry therefore stays unless it
-provably leads nowhere or the file doesn't need it. A file doesn't need it if the file is sure to find all its
-dependencies and opens no library by name at run time. The given packages decide. Once the requirements of the repaired
-wheel are known, `safe_edits` makes the final decision.
+A user's machine may have libraries that aren't given: from a system toolkit (``/opt/rocm/lib``,
+``/usr/local/cuda/lib64``), or from a package that shares a folder with other packages. Therefore, every entry stays
+unless it provably leads nowhere or the file doesn't need it. A file doesn't need an entry if the file certainly finds
+all its dependencies and opens no library by name at run time. The given packages determine this. After the requirements
+of the repaired wheel are known, `safe_edits` makes the final decision.
 
-A file that opens libraries by name has strings that name them (`opened_names`). If the file is sure to find all its
+A file that opens libraries by name has strings that name them (`opened_names`). If the file certainly finds all its
 dependencies, it drops the folders that the SDK's packages replace (`Toolkit.gives_up`). If its strings name no library,
-the names come from elsewhere, and every folder stays that may have one.
+the names come from another source, and every folder that may have a library stays.
 
 `rocwheel.environment.run_path_choice` chooses the folders, and `rocwheel.audit.wheel_toolkits` decides whether they may
-lead to the SDK's packages. A run path keeps its tag unless the options name one: an RPATH may be there to precede
-``LD_LIBRARY_PATH``.
+lead to the SDK's packages. A run path keeps its tag unless the options specify one, because an RPATH may be intended to
+precede ``LD_LIBRARY_PATH``.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ _DIRECTIVE = re.compile(r"[%{}]")
 
 
 def opened_names(file: InstalledFile) -> frozenset[str]:
-    """Return the library names in the strings of a file that opens some by name; ``.so`` if it composes other names.
+    """Return the library names in the strings of a file that opens libraries by name.
 
-    The result leaves out the file's dependencies, its own names, and glibc's libraries.
+    If the file composes other names, the result includes ``.so``. It omits the file's dependencies, its own names, and
+    glibc's libraries.
     """
     if file.elf is None or not file.elf.imports_dlopen:
         return frozenset()
@@ -74,7 +75,7 @@ def opened_names(file: InstalledFile) -> frozenset[str]:
 def what_it_opens(
     file: InstalledFile, declared: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> OpenedNames:
-    """Return what is known about the libraries that a file opens by name; the user names those in ``declared``."""
+    """Return the known information about the libraries that a file opens. ``declared`` contains those from the user."""
     if file.elf is None or not file.elf.imports_dlopen:
         return OpenedNames.NOTHING
     names = opened_names(file)
@@ -93,9 +94,9 @@ def entries_to_keep(
     toolkit: Toolkit,
     opens: OpenedNames = OpenedNames.ANYTHING,
 ) -> KeptEntries:
-    """Return the entries that a file's run path keeps. For the rule, see the module.
+    """Return the entries that a file's run path keeps, with the rule in the module docstring.
 
-    ``is_complete`` says whether the file is sure to find all its dependencies.
+    ``is_complete`` is whether the file certainly finds all its dependencies.
     """
     is_opener = file.elf is not None and file.elf.imports_dlopen
     if is_complete and not is_opener and not toolkit.keeps:
@@ -113,7 +114,7 @@ def entries_to_keep(
 
 
 def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolkit, opens: OpenedNames) -> bool:
-    """Return whether an entry stays because a file, which finds all its dependencies, may open libraries there.
+    """Return whether an entry stays because a file with all its dependencies may open libraries in its folder.
 
     The SDK's own folders stay for libraries that the file is known to open. All other folders of given packages stay.
     """
@@ -123,10 +124,10 @@ def _stays(entry: str, place: str | None, places: LibraryPlaces, toolkit: Toolki
 
 
 def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:
-    """Return a note with the number of run path entries that lead to folders of no given package.
+    """Return a note with the number of run path entries whose folders are in no given package.
 
-    The note is empty if there are no such entries. ``run_paths`` are those of the repaired files, each with the file's
-    folder relative to site-packages.
+    The note is empty if there are no such entries. ``run_paths`` contains the repaired files' run paths, each with the
+    file's folder relative to site-packages.
     """
     assumed = (*sdk_folders(), *assumed_package_folders(tree))
     known = {file.folder for file in tree.files} | {folder.folder for folder in assumed}
@@ -140,7 +141,7 @@ def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple
         return ""
     return (
         f"kept {count(entries, 'run path entry', 'run path entries')} in {count(files, 'file')}: they may lead to "
-        f"packages that were not given ({others}). Give those packages with --with to keep only the correct entries."
+        f"packages that weren't given ({others}). To keep only the correct entries, add these packages with --with."
     )
 
 
@@ -149,26 +150,26 @@ def _is_elsewhere(place: str | None, known: set[str]) -> bool:
 
 
 class OpenedByFile(NamedTuple):
-    """What is known about the libraries that a file opens by name."""
+    """The known information about the libraries that a file opens by name."""
 
     opens: OpenedNames
     names: tuple[str, ...]
-    """The names that packages have, and that the file may have found in folders that it drops."""
+    """The names that packages contain, and that the file may have found in dropped folders."""
 
 
 def opened_by_files(
     tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, OpenedByFile]:
-    """Return what is known about the libraries that a wheel's files open by name, by the files' source."""
+    """Return the known information about the libraries that a wheel's files open, keyed by the files' source."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
     choice = _Choice(tree, options, toolkit)
     return {file.source: OpenedByFile(choice.opens(file), choice.stood_in_for(file)) for file in files}
 
 
 def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
-    """Return the edits of a wheel's files by member name. For the rules, see `rocwheel.repair.repair_plan`.
+    """Return the edits of a wheel's files, keyed by member name. For the rules, see `rocwheel.repair.repair_plan`.
 
-    A file with a correct run path is also edited if older glibc releases refuse its segments.
+    A file with a correct run path is also edited if older glibc releases reject its segments.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
     edits = _wrong_run_paths(files, tree, options, toolkit)
@@ -176,7 +177,7 @@ def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, tool
 
 
 def _realignment(file: InstalledFile) -> SetRunpath | None:
-    """Return the edit that only changes the alignment of a file's segments, or `None` if it would change nothing."""
+    """Return the edit that changes only the alignment of a file's segments, or `None` if it would change nothing."""
     assert file.elf is not None
     edit = SetRunpath(file.run_path or "", file.tag or RunpathTag.RUNPATH)
     return edit if edit.applied_to(file.elf).segments != file.elf.segments else None
@@ -197,9 +198,9 @@ def _wrong_run_paths(
 def fallback_edits(
     tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, tuple[SetRunpath, ...]]:
-    """Return fallback edits for files whose edit in `run_path_edits` would take a library away, by member name.
+    """Return fallback edits for files whose edit in `run_path_edits` would lose a library, keyed by member name.
 
-    The safest edit comes last: it first keeps every entry that may lead somewhere, and then adds no folders that the
+    The safest edit comes last: it first keeps every entry that may lead to a library, and then adds no folders that the
     file lacks.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
@@ -215,7 +216,7 @@ def _new_tag(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | No
 
 
 class _Choice:
-    """Chooses the run path of each file in a wheel, based on the packages that are installed with it."""
+    """Chooses the run path of each file in a wheel, based on the packages that are installed with the wheel."""
 
     def __init__(self, tree: Tree, options: RepairOptions, toolkit: Toolkit) -> None:
         self._tree = tree
@@ -229,7 +230,7 @@ class _Choice:
         self._without_sdk: dict[tuple[int, bool, InstalledLayout, frozenset[str]], LibraryPlaces] = {}
 
     def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
-        """Return the edit that gives a file the correct run path under a tag, or `None` if the run path is correct."""
+        """Return the edit that gives a file the correct run path under a tag, or `None` if it is already correct."""
         assert file.elf is not None
         places = self._places(file, with_assumed=True)
         sure = self._places(file, with_assumed=self._toolkit.trusts_layout)
@@ -241,15 +242,15 @@ class _Choice:
         return self._edit(file, tag, kept)
 
     def opens(self, file: InstalledFile) -> OpenedNames:
-        """Return what is known about the libraries that a file opens by name, if that affects its run path."""
+        """Return the known information about the libraries that a file opens by name, if it affects the run path."""
         if not self._toolkit.trusts_layout:
             return OpenedNames.NOTHING if file.elf is None or not file.elf.imports_dlopen else OpenedNames.ANYTHING
         return what_it_opens(file, self._declared(file), self._places(file, with_assumed=True), self._system)
 
     def stood_in_for(self, file: InstalledFile) -> tuple[str, ...]:
-        """Return the libraries that a file's strings name and that it may have found in folders that it drops.
+        """Return the libraries that a file's strings name and that the file may have found in dropped folders.
 
-        The given packages or the SDK's layout have these libraries.
+        The given packages or the SDK's layout contain these libraries.
         """
         places, opens = self._places(file, with_assumed=True), self.opens(file)
         entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
@@ -260,7 +261,7 @@ class _Choice:
         return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
 
     def fallbacks(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
-        """Yield edits of a file that take away less and less; edits that change nothing are left out.
+        """Yield edits of a file that take away fewer and fewer folders. Edits that change nothing are omitted.
 
         Before each edit comes the edit that a second repair would make. It may drop more folders, because some folders
         now come first.
@@ -283,7 +284,7 @@ class _Choice:
         return run_path_edit(file.elf, file.folder, search, places, tag, kept, opened)
 
     def _opened(self, file: InstalledFile) -> tuple[str, ...]:
-        """Return the libraries that a file is known to open, from the settings and from its strings."""
+        """Return the libraries that a file is known to open, based on the settings and on its strings."""
         places = self._places(file, with_assumed=True)
         led_to = {places.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
         providers = places.providers
@@ -292,7 +293,10 @@ class _Choice:
         return tuple(dict.fromkeys((*self._declared(file), *found)))
 
     def _declared(self, file: InstalledFile) -> tuple[str, ...]:
-        """Return the libraries that the settings say a file opens, except the file itself, which is already loaded."""
+        """Return the libraries that a file opens according to the settings, except for the file itself.
+
+        The file itself is already loaded.
+        """
         assert file.elf is not None
         return tuple(name for name in self._settings.opened_by(file.path) if name != file.elf.soname)
 
@@ -310,7 +314,7 @@ class _Choice:
             return found
         led_to = {found.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
         left_out = self._sdk_folders - led_to - {file.folder}
-        # Most files of a wheel lead to the same folders of the SDK, or to no such folder.
+        # Most files in a wheel lead to the same SDK folders, or to no SDK folder.
         known = (*key, left_out)
         if known not in self._without_sdk:
             left = {name: tuple(f for f in held if f not in left_out) for name, held in found.providers.items()}
@@ -323,16 +327,16 @@ _NOTHING = GivenUp()
 
 
 class SafeEdits(msgspec.Struct, frozen=True):
-    """The edits of an environment that take nothing away, by the files' source."""
+    """An environment's edits that take nothing away, keyed by the files' source."""
 
     edits: dict[str, SetRunpath]
     left: dict[str, str]
-    """The reasons why files without their chosen edit don't change."""
+    """The reasons why files whose chosen edit is unsafe don't change."""
     fallbacks: dict[str, str]
     """The reasons why files get a fallback edit instead of their chosen edit."""
     repaired: RepairedTree
     opens: Mapping[str, OpenedNames]
-    """What is known about the libraries that files open by name, by the files' source."""
+    """The known information about the libraries that files open by name, keyed by the files' source."""
 
 
 def safe_edits(
@@ -342,10 +346,10 @@ def safe_edits(
     settings: AuditSettings,
     given_up: GivenUp = _NOTHING,
 ) -> SafeEdits:
-    """Return for each file the first edit after which all files still find what they may find before.
+    """Return for each file the first edit after which all files still find the libraries that they may find before.
 
-    ``chosen`` are the edits by the files' source, the best edit first. ``toolkits`` are those of the wheels, by their
-    source. Folders in ``given_up`` don't count.
+    ``chosen`` contains the edits, keyed by the files' source, the best edit first. ``toolkits`` contains the wheels'
+    toolkits, keyed by their source. Folders in ``given_up`` don't count.
     """
     before = Subject(tree, settings)
     waiting = {source: list(edits) for source, edits in chosen.items() if edits}
@@ -359,7 +363,7 @@ def safe_edits(
             left = {source: words for source, words in reasons.items() if source not in kept}
             fallbacks = {source: words for source, words in reasons.items() if source in kept}
             return SafeEdits(kept, left, fallbacks, repaired, given_up.opens)
-        # The edits to reject, by the files' source, each with its first regression. There is at least one.
+        # The edits to reject, keyed by the files' source, each with its first regression. There is at least one.
         blamed = {source: one.words for one in reversed(regressions) for source in one.edited or kept}
         for source, words in blamed.items():
             reasons.setdefault(source, words)
@@ -368,7 +372,7 @@ def safe_edits(
 
 
 def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
-    """Return the distributions that are certainly installed with a repaired wheel, and whose libraries are known."""
+    """Return the distributions that are certainly installed with a repaired wheel and have known libraries."""
     tree, toolkit = repaired.subject.tree, repaired.toolkits.get(owner.source)
     installed = surely_installed(tree, owner, repaired.undeclared(owner))
     given = {other.name for other in tree.distributions}
