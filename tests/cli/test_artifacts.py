@@ -34,7 +34,7 @@ def test_a_pipe_is_not_waited_for(
         os.mkfifo(tmp_path / "pipes" / name)
     done = run(*arguments, "--quiet")
     assert done.returncode == 2
-    assert f"{found}: can't be read (it is neither a regular file nor a folder)" in done.stderr
+    assert f"{found}: can't be read (it isn't a regular file)" in done.stderr
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkey
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: SOURCE_DATE_EPOCH: is 'yesterday'; expected a whole number of seconds since 1970. "
-        "Correct or unset the variable.\n"
+        "Correct or unset it.\n"
     )
 
 

@@ -103,8 +103,8 @@ def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_cod
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906", "gfx1030"))
     os.mkfifo(tmp_path / "pipe")
     for output, error in (
-        ("-", "--output: is -, but this command can't write to standard output. Name a file."),
-        ("pipe", "pipe: is neither a regular file nor a folder; expected an output file. Change --output."),
+        ("-", "--output: is -, but this command can't write to standard output. Pass a file name."),
+        ("pipe", "pipe: isn't a regular file; expected an output file. Change --output."),
     ):
         assert run("device", "prune", "a.hipfb", "--targets", "gfx906", "-o", output) == (2, "", f"error: {error}\n")
     error = "-: can't be read (No such file or directory). rocwheel doesn't read standard input here. Pass a file."

@@ -140,7 +140,7 @@ def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -
     finished = run(dist_dir, "--output", "/etc/passwd")
     assert (finished.returncode, finished.stderr) == (
         2,
-        "error: /etc/passwd: isn't a folder. Choose a folder for the index with --output.\n",
+        "error: /etc/passwd: is not a folder. Choose a folder for the index with --output.\n",
     )
 
 

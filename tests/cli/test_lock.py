@@ -335,7 +335,7 @@ def test_the_packages_of_every_gpu_are_locked_without_naming_any(sample_dist: Pa
 def test_a_folder_of_an_index_that_is_not_there_is_named(tmp_path: Path, option: str, index: str) -> None:
     """Uv would take the packages from elsewhere without a word."""
     done = rocwheel("lock", "rocm==9", option, index, "-o", tmp_path / "pylock.toml")
-    assert (done.returncode, done.stderr) == (2, f"error: {index}: isn't a folder\n")
+    assert (done.returncode, done.stderr) == (2, f"error: {index}: is not a folder\n")
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
         "    = libcudart.so.12, libamdhip64.so.7: if the system or another package has it in /usr/local/cuda/lib64",
     ]
     assert done.status == 0
-    kept = "1 file keeps the run paths to libraries that were not given, in /usr/local/cuda/lib64"
+    kept = "1 file keeps the run paths to libraries that weren't given, in /usr/local/cuda/lib64"
     instead = "To use the SDK's packages for every library that they have, add --toolkit sdk"
     assert done.stderr == f"note {wheel.name}: is for CUDA because of libcudart.so.12: {kept}. {instead}\n"
     asked = run("repair", wheel, "--dry-run", "--toolkit", "system")

@@ -116,7 +116,7 @@ def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_tar
     for gpu in ("gfx90a", "gfx90a:xnack-", "gfx90a:xnack+"):
         assert run_targets("runs-on", gpu, tmp_path).status == 0
     same, open_ = "the same processor with the same features", "the same processor, without feature settings"
-    kernels, since = f"{tmp_path}/Kernels_gfx90a", "from ROCm 4.3 on"
+    kernels, since = f"{tmp_path}/Kernels_gfx90a", "since ROCm 4.3"
     assert run_targets("runs-on", "gfx90a", tmp_path).stdout.splitlines() == [
         f"{kernels}-xnack+.co: gfx90a:xnack+ on a stock runtime {since}: uses gfx90a:xnack+ in 1 bundle ({same})",
         f"{kernels}-xnack+.co: gfx90a:xnack+ on an extended runtime {since}: uses gfx90a:xnack+ in 1 bundle ({same})",

@@ -95,7 +95,7 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
     assert again.stderr.splitlines() == [
         (
             f"note {repaired.name}: is for another version of ROCm because of libamdhip64.so.6 (the SDK has "
-            "libamdhip64.so.7): 1 file keeps the run paths to libraries that were not given, in /opt/rocm/lib. "
+            "libamdhip64.so.7): 1 file keeps the run paths to libraries that weren't given, in /opt/rocm/lib. "
             "To use the SDK's packages for every library that they have, add --toolkit sdk"
         )
     ]
@@ -109,7 +109,7 @@ def test_what_needs_a_newer_rocm_than_the_table_fails_and_asks_for_the_sdk(run: 
     assert done.status == 1
     assert (
         f"note {wheel.name}: is for a newer ROCm than rocwheel's list of SDK libraries because of libamdhip64.so.99 "
-        "(the SDK has libamdhip64.so.7): run paths keep its folders. To correct them, give the wheels of that SDK with "
+        "(the SDK has libamdhip64.so.7): run paths keep its folders. To correct them, add the wheels of that SDK with "
         "--with"
     ) in done.stderr.splitlines()
 

@@ -240,8 +240,9 @@ def test_a_folder_of_the_building_machine_that_stays_is_told() -> None:
     (plan,) = plans(tree((package(), files)))
     (note,) = plan.notes
     assert note == (
-        "1 file searches /home/me/lib, a path from the build machine, because missing libraries may be there on other "
-        "machines. Give the packages that have them with --with, or remove the entries with 'rocwheel runpath set'"
+        "1 file searches /home/me/lib, a path from the build machine, because other machines may have the missing "
+        "libraries in that folder. Add the packages with these libraries with --with, or remove the entries with "
+        "'rocwheel runpath set'"
     )
 
 

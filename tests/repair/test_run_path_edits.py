@@ -202,8 +202,8 @@ def test_every_folder_stays_if_the_strings_do_not_name_what_a_file_opens(names: 
     found = made(opener(*names, run_path=f"/builds/x:{GUESSED}"))
     assert (value(found), found.given_up) == (GUESSED, {})
     assert found.notes[-1] == (
-        "1 file opens libraries whose names are not in its strings, so the run path keeps every folder that may have "
-        "one: demo/a.so. Name the libraries with --dlopen, or drop the ROCm folders with --toolkit sdk"
+        "1 file opens libraries whose names aren't in its strings, so the run path keeps every folder that may contain "
+        "one: demo/a.so. Pass the libraries with --dlopen, or drop the ROCm folders with --toolkit sdk"
     )
     assert value(made(opener(*names), dlopen=("librccl.so.1",))) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
     assert value(made(opener(*names), toolkit="sdk")) == f"{CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
