@@ -585,9 +585,9 @@ def split_wheel(
 
     Args:
         wheel: The wheel.
-        output: The folder for the new wheels, which is created if it doesn't exist. It can't be the old wheel's folder.
+        output: The folder for the new wheels, but not the old wheel's folder. It is created if it doesn't exist.
         targets: The GPU targets whose code is kept, in any spelling. The default is all targets.
-        overlay_root: The folder in the wheel that device wheels add files to. The default is the folder with device code.
+        overlay_root: The folder in the wheel that device wheels extend. The default is the folder with device code.
         device_name: The prefix of device wheels' names. The default is the wheel's name and ``-device``.
         level: The zstd level for code objects, 1 to 19.
         jobs: The number of workers, or 0 for one worker per core.
@@ -659,7 +659,7 @@ def join_wheels(
     Args:
         host: The host wheel.
         devices: One or more device wheels.
-        output: The folder for the joined wheel, which is created if it doesn't exist. It can't be the host wheel's folder.
+        output: The folder for the joined wheel, but not the host wheel's folder. It is created if it doesn't exist.
         compress: Whether to compress all bundles, including those that were uncompressed before the split.
         level: The zstd level of compressed bundles. If a bundle doesn't fit, higher levels are tried.
         jobs: The number of workers, or 0 for one worker per core.

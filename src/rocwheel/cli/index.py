@@ -252,7 +252,7 @@ def _read_options(
             "--upload-time",
             metavar="TIME",
             help="Set the upload time of new files.",
-            show_default="SOURCE_DATE_EPOCH, else when the file was last written",
+            show_default="SOURCE_DATE_EPOCH, or when the file was last written",
         ),
     ] = None,
 ) -> IndexOptions:

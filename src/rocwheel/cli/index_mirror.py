@@ -136,7 +136,7 @@ def read_mirror_options(
             metavar="TARGETS",
             shell_complete=complete_targets,
             help="List variants for machines with these GPUs, in order of preference.",
-            show_default="as in the last run, else each machine decides",
+            show_default="as in the last run, or each machine decides",
         ),
     ] = None,
 ) -> MirrorOptions:
