@@ -63,7 +63,7 @@ def test_the_help_lists_advanced_options_only_with_verbose(run: Run) -> None:
     short, long = (run("device", "compress", "--help", *words).stdout for words in ([], ["--verbose"]))
     assert short.endswith("\n\nTo see 1 advanced option, add --verbose.\n")
     assert "--header-version" not in short
-    advanced = "Write header version 2 or 3. [default: what most ROCm releases read]\n"
+    advanced = "Write header version 2 or 3. [default: the format for most ROCm releases]\n"
     assert " ".join(long.partition("Advanced options:\n")[2].split()) == f"--header-version N {advanced}".strip()
 
 
