@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +16,8 @@ import rocwheel
 from rocwheel.cli import load_commands
 from rocwheel.cli.app import app
 from rocwheel.cli.parameters import advanced_records
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the modules beside this one
 from scripts.json_tables import table
 
 if TYPE_CHECKING:
@@ -140,7 +144,8 @@ def _rows(records: Iterable[tuple[str, str]]) -> str:
 
 
 def _code(text: str) -> str:
-    return "`" + text.replace("|", "\\|") + "`"
+    # In a table, Python-Markdown shows a backslash before a bar in backticks.
+    return f"<code>{html.escape(text, quote=False).replace('|', '&#124;')}</code>"
 
 
 def _markdown(text: str) -> str:

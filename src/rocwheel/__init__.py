@@ -1,4 +1,4 @@
-"""rocwheel: turns ROCm builds into Python packages that are small to install and load anywhere.
+"""rocwheel: turns ROCm builds into small Python packages that find their libraries.
 
 `rocwheel.api` is the public part. All other modules are private.
 """

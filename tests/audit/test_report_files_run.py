@@ -59,14 +59,14 @@ def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
             "{}",
             (
                 "isn't a baseline (Object missing required field `schema`). "
-                "To create a new baseline, use --update-baselineone in another file."
+                "Create a new baseline in another file with --update-baseline."
             ),
         ),
         (
             '{"schema": "rocwheel.audit-baseline/3", "findings": []}',
             (
                 "is a baseline with schema 'rocwheel.audit-baseline/3'; expected rocwheel.audit-baseline/4. "
-                "To create a new baseline, use --update-baselinea new one."
+                "Create a new baseline with --update-baseline."
             ),
         ),
     ],

@@ -156,6 +156,15 @@ def test_without_packages_a_build_leaves_their_trees(tmp_path: Path) -> None:
     assert (tmp_path / "rocm-sdk-core/rocm_sdk_core-7.0.0.dist-info/RECORD").is_file()
 
 
+def test_a_build_into_the_folder_of_its_artifacts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").symlink_to(SAMPLE)
+    done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path / "artifacts"))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: --dest-dir: {tmp_path}/artifacts is the folder with the artifacts; expected another folder\n",
+    )
+
+
 def test_existing_trees_stay_and_stop_a_build_of_trees(tmp_path: Path) -> None:
     (tmp_path / "rocm").mkdir()
     (tmp_path / "rocm/mine").touch()

@@ -55,7 +55,7 @@ NOT_RUN = {
         "the commands install into the environment that they are run in",
         "the host does not exist",
         "the host does not exist",
-        "the packages have several gigabytes",
+        "the packages are several gigabytes",
         "the commands install into the environment that they are run in",
     ],
     "docs/mistakes.md": [

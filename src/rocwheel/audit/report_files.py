@@ -59,9 +59,8 @@ def read_baseline(path: Path) -> frozenset[str]:
 
 
 def _remedy(path: Path) -> str:
-    return "To create a new baseline, use --update-baseline" + (
-        "a new one." if is_baseline(path) else "one in another file."
-    )
+    place = "" if is_baseline(path) else " in another file"
+    return f"Create a new baseline{place} with --update-baseline."
 
 
 def is_baseline(path: Path) -> bool:

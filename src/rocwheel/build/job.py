@@ -35,7 +35,7 @@ from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.writing import HIGHEST_LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.summary import ArtifactDigest
@@ -134,6 +134,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         raises. Raises `WorkError` if writing fails.
         """
         check_destination(self.dest_dir / "dist")
+        _check_outside(self.dest_dir, (self.inputs.artifact_dir, *self.inputs.more_dirs))
         check_manifest_place(self.dest_dir)
         check_level(self.level)
         workers = worker_count(self.jobs)
@@ -211,6 +212,14 @@ def _unpack(package: Path, tree: Path) -> int:
                 path.rename(root / path.name)
             inside.rmdir()
         return sum(path.is_file() for path in root.rglob("*"))
+
+
+def _check_outside(dest_dir: Path, folders: Iterable[Path]) -> None:
+    """Raise `InputError` if the destination is a folder of artifacts, in which the next build would find packages."""
+    for folder in folders:
+        if folder.is_dir() and dest_dir.is_dir() and dest_dir.samefile(folder):
+            option, found = "--dest-dir", f"{dest_dir} is the folder with the artifacts"
+            raise InputError(option, found, expected="another folder")
 
 
 def check_level(level: int) -> None:

@@ -113,9 +113,12 @@ class Group(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in their sections. Each takes one line on a terminal with 80 columns."""
         shown = [name for name, command in self.commands.items() if not command.hidden]
-        width = max(map(len, shown), default=0)
-        for title, names in (self.sections or {"Commands": shown}).items():
-            rows = [(name.ljust(width), self.commands[name].get_short_help_str()) for name in names if name in shown]
+        width = max(map(len, shown if self.sections else self.commands), default=0)
+        others = [name for name in self.commands if name not in shown]
+        sections = self.sections or {"Commands": shown or others, "Less common commands": others if shown else []}
+        for title, names in sections.items():
+            known = [name for name in names if name in shown or not self.sections]
+            rows = [(name.ljust(width), self.commands[name].get_short_help_str()) for name in known]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -253,7 +256,7 @@ def _root(
 
 app = Group(
     "rocwheel",
-    help="Turn ROCm builds into Python packages that install small, load anywhere, and run on the GPUs people have.",
+    help="Turn ROCm builds into small Python packages that find their libraries and contain the code for your GPU.",
     callback=_root,
     params=[
         *read_parameters(_root),

@@ -44,7 +44,7 @@ ArtifactsArgument = Annotated[
 ]
 ArtifactDirOption = Annotated[
     list[Path] | None,
-    shared("--artifact-dir", "Read artifacts from this folder, too, as the reference builder does."),
+    shared("--artifact-dir", "Read artifacts from this folder, as TheRock's builder does."),
 ]
 RecipeOption = Annotated[
     Path | None, option("--recipe", metavar="FILE", help="Use this recipe (TOML) instead of the recipe for ROCm.")
