@@ -15,7 +15,7 @@ TOOLS = (
     "file-name"
 )
 
-DEST_DIR = "Write the packages to dist in this folder, and create both if needed"
+DEST_DIR = "Write the packages to the dist subfolder of this folder. Both are created if needed"
 PROMOTE = "See rocwheel promote --help."
 BUILD_HELP = "See rocwheel build --help."
 IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists the names"

@@ -93,7 +93,7 @@ def test_the_slash_of_a_folder_that_a_wheel_or_folder_is_written_to_does_not_mat
 @pytest.mark.parametrize("command", ["prune", "compress", "retarget"])
 def test_the_help_says_that_a_file_in_the_place_of_the_output_is_replaced(run: Run, command: str) -> None:
     text = " ".join(run("device", command, "--help").stdout.split())
-    assert "Write the result to this file or folder. A file is replaced." in text
+    assert "Write the result to this file or folder. An existing file is replaced." in text
 
 
 def test_standard_streams_are_neither_read_nor_written_by_commands_on_device_code(

@@ -101,6 +101,9 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: R
         pytest.param(
             ["--filter", "kind=data-centre", "--rocm", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"
         ),
+        pytest.param(
+            ["--filter", "kind=data-center", "--rocm", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="American spelling"
+        ),
         pytest.param(["--filter", "product=vega 56"], ["gfx900"], id="product"),
         pytest.param(["--filter", "family=gfx90a:xnack-"], ["gfx90a"], id="target with a feature"),
         pytest.param(["--filter", "product=MI325X"], ["gfx942"], id="product of AMD's matrix"),

@@ -23,7 +23,7 @@ def about(
 ) -> None:
     """Print what a bug report needs.
 
-    The command prints versions, the platform, codecs, and the ROCm installations and GPUs of this machine.
+    The command prints versions, the platform, codecs, and the ROCm installations and GPUs on this machine.
 
     Example: rocwheel about
     """

@@ -127,9 +127,9 @@ def list_(
     *,
     out: Output,
 ) -> None:
-    """List artifacts, with the number and size of their files.
+    """List artifacts with the number and size of their files.
 
-    With -v, the command lists the files of each artifact. The exit status is 2 if an artifact can't be read; the other
+    With -v, the command lists the files in each artifact. The exit status is 2 if an artifact can't be read; the other
     artifacts are still listed.
 
     Example: rocwheel artifacts list artifacts/ --components lib --targets gfx942
@@ -193,7 +193,7 @@ def archive(
 ) -> None:
     """Pack each artifact into an archive.
 
-    The same artifact always gives the same bytes.
+    The same artifact always produces the same bytes.
 
     Example: rocwheel artifacts archive artifacts/ --output archives/ blas_lib_gfx942
     """
@@ -212,7 +212,7 @@ def extract(
 ) -> None:
     """Unpack artifact archives into folders.
 
-    Each folder has the name of its artifact. The command overwrites nothing.
+    Each folder is named after its artifact. The command never overwrites a file.
 
     Example: rocwheel artifacts extract archives/*.tar.zst --output artifacts/
     """

@@ -105,7 +105,8 @@ def fetch(
     """Fetch the artifact archives that a build needs.
 
     The command verifies each file by its checksum (NAME.sha256sum or SHA256SUMS in the store), or else by its size.
-    Only a verified file gets its name. A new run continues an interrupted one and keeps the files that are there.
+    Only a verified file gets its final name. A new run continues an interrupted one and keeps the files that are
+    already there.
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --output artifacts
     """
@@ -169,17 +170,17 @@ def import_(
     table: TableOption = None,
     bundle_sysdeps: Annotated[
         bool,
-        option("--bundle-sysdeps", help="Import Debian's packages of system libraries, too."),
+        option("--bundle-sysdeps", help="Import Debian's system library packages, too."),
     ] = False,
     strict: Annotated[
-        bool, option("--strict", help="Refuse files of a prefix that no rule of the table matches.")
+        bool, option("--strict", help="Refuse files in a prefix that no rule in the table matches.")
     ] = False,
     *,
     out: Output,
 ) -> None:
     """Make artifacts from Debian packages or install prefixes.
 
-    The command merges several prefixes. It also prints what the artifacts need from the system.
+    If you pass several prefixes, the command merges them. It also prints what the artifacts need from the system.
 
     Example: rocwheel artifacts import /opt/rocm/core --output artifacts
     """
@@ -211,7 +212,7 @@ def _refuse(option: str, found: str, *, is_given: bool) -> None:
 
 
 def _read_options(
-    primary: Annotated[Path, option("--primary", metavar="DIR", help="Use the host files of this folder.")],
+    primary: Annotated[Path, option("--primary", metavar="DIR", help="Use the host files from this folder.")],
     may_differ: Annotated[
         list[str] | None,
         option(
@@ -243,11 +244,11 @@ def merge(
     *,
     out: Output,
 ) -> None:
-    """Merge the artifacts of builds for different GPUs.
+    """Merge artifacts from builds for different GPUs.
 
     Host files come from the primary build, and device files come from all builds. The command compares host files. It
     writes nothing if they differ in more than build IDs and accepted patterns. It also writes nothing if two builds
-    have different files for one GPU.
+    have different files for the same GPU.
 
     Example: rocwheel artifacts merge gfx94X/ gfx110X/ --primary gfx94X/ --output artifacts
     """

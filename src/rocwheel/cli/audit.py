@@ -66,7 +66,10 @@ WithOption = Annotated[
 ]
 WithRequirementsOption = Annotated[
     bool,
-    option("--with-requirements", help="Fetch the requirements of the wheels with pip or uv, and use them as --with."),
+    option(
+        "--with-requirements",
+        help="Fetch the wheels' requirements with pip or uv, and treat them like --with packages.",
+    ),
 ]
 IndexUrlOption = Annotated[
     str, option(metavar="URL", help="Fetch packages from this index.", show_default="from pip's settings")
@@ -108,22 +111,22 @@ ExpectOption = Annotated[
     option(
         _EXPECT,
         metavar="NAME=VALUE",
-        help="Require this of every library: runpath=RUNPATH, or tag=rpath or tag=runpath.",
+        help="Require this of every library: runpath=RUNPATH, tag=rpath, or tag=runpath.",
     ),
 ]
 CpuLevelOption = Annotated[
     CpuLevel | None,
     option(
         advanced=True,
-        help="Search the glibc-hwcaps folders of this processor level. Without it, use the lowest.",
+        help="Search the glibc-hwcaps folders for this processor level. Without this option, use the lowest level.",
     ),
 ]
 ClosedOption = Annotated[
     bool | None,
-    option(help="Assume that no other package is installed. This is the default for environments."),
+    option(help="Assume that no other packages are installed. This is the default for environments."),
 ]
 SarifOption = Annotated[
-    Path | None, option("--sarif", metavar="FILE", help="Write the findings to this file, too, as SARIF 2.1.0.")
+    Path | None, option("--sarif", metavar="FILE", help="Write the findings to this file in SARIF 2.1.0 format, too.")
 ]
 RulesOption = Annotated[bool, option("--rules", help="List the selected rules and exit.")]
 
@@ -268,10 +271,10 @@ def audit_(
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
-    """Check finished packages for faults.
+    """Check finished packages for problems.
 
-    The audit checks whether libraries load, run paths, tags, symbols, device code, and metadata. It assumes that all
-    packages are installed together. It ignores LD_LIBRARY_PATH, /opt/rocm, and the libraries of this machine.
+    The audit checks run paths, tags, symbols, device code, metadata, and whether libraries load. It assumes that all
+    packages are installed together. It ignores LD_LIBRARY_PATH, /opt/rocm, and the libraries on this machine.
 
     The exit status is 1 if there are errors. It is 2 if a package can't be read; the other packages are still checked.
 

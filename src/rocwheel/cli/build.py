@@ -54,7 +54,7 @@ def _read_level(
         option(
             "--level",
             metavar="N",
-            help="Compress files with this deflate level, 0 to 12. 0 stores them.",
+            help="Compress files at this deflate level, from 0 to 12. Level 0 stores them uncompressed.",
             show_default=str(WHEEL_LEVEL),
         ),
     ] = None,
@@ -79,13 +79,18 @@ def build(
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     scheduler: SchedulerOption = None,
     no_build_packages: Annotated[
-        bool, option("--no-build-packages", hidden=True, help="Write the tree of each package instead of the package.")
+        bool,
+        option(
+            "--no-build-packages",
+            hidden=True,
+            help="Write the file tree of each package instead of the package itself.",
+        ),
     ] = False,
     out: Output,
 ) -> None:
     """Build wheels and the rocm selector from artifacts.
 
-    With --dry-run, the command prints what a build would make, and writes nothing. With --json, the plan lists every
+    With --dry-run, the command prints what a build would produce and writes nothing. With --json, the plan lists every
     file and edit. With --from-manifest, the command repeats an earlier build.
 
     Example: rocwheel build artifacts --dest-dir packages
@@ -225,7 +230,7 @@ def demo(
 ) -> None:
     """Build, index, install, and test a sample SDK.
 
-    The sample SDK comes with rocwheel and is small. The command writes packages, an index, and a virtual environment.
+    The sample SDK is small and comes with rocwheel. The command writes packages, an index, and a virtual environment.
 
     Example: rocwheel demo --dest-dir /tmp/rocwheel-demo
     """

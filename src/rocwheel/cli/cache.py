@@ -59,7 +59,7 @@ class _Info(msgspec.Struct, frozen=True):
 @cache_app.command()
 def info(
     verify: Annotated[
-        bool, option("--verify", help="Read the whole cache, remove damaged entries, and fail if there are any.")
+        bool, option("--verify", help="Read the whole cache, remove damaged entries, and fail if there were any.")
     ] = False,
     *,
     out: Output,
@@ -69,7 +69,7 @@ def info(
     There is a cache of packed files, a cache of folders that were fetched from URLs, and notes about published folders.
 
     With --verify, the exit status is 1 if an entry is damaged or can't be read. Builds also detect damage when they
-    read an entry, and then pack the file again.
+    read an entry, and then repack the file.
 
     Example: rocwheel cache info
     """
@@ -142,8 +142,8 @@ def prune(
     """Remove the least recently used entries from the caches.
 
     The limit applies to packed files, to fetched folders, and to publishing notes. The command also removes what killed
-    builds left, and keeps folders that are in use. A running build packs a missing file again. The exit status is 1 if
-    an entry can't be removed or read.
+    builds left behind, and keeps folders that are in use. A running build repacks a missing file. The exit status is 1
+    if an entry can't be removed or read.
 
     Example: rocwheel cache prune --max-size 2GB
     """

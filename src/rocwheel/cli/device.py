@@ -267,7 +267,7 @@ OutputOption = Annotated[
     Path,
     shared(
         "--output",
-        "Write the result to this file or folder. A file is replaced.",
+        "Write the result to this file or folder. An existing file is replaced.",
         metavar="OUTPUT",
         check=_place_to_write,
     ),
@@ -277,7 +277,7 @@ RocmOption = Annotated[
     shared("--rocm"),
 ]
 LevelOption = Annotated[
-    int, option("--level", metavar="N", min=1, max=HIGHEST_LEVEL, help="Compress with this zstd level.")
+    int, option("--level", metavar="N", min=1, max=HIGHEST_LEVEL, help="Compress at this zstd level.")
 ]
 JobsOption = Annotated[int, shared("--jobs", min=0)]
 TrimOption = Annotated[

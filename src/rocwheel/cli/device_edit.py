@@ -58,7 +58,7 @@ def _read_storage(
             metavar="N",
             min=1,
             max=HIGHEST_LEVEL,
-            help="Compress with this zstd level.",
+            help="Compress at this zstd level.",
             show_default=str(DEVICE_CODE_LEVEL),
         ),
     ] = None,
@@ -81,10 +81,11 @@ def _read_storage(
 @device_app.command()
 @takes(storage=_read_storage, rewriting=read_rewriting)
 def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, rewriting: Rewriting) -> None:
-    """Compress device code where it is stored.
+    """Compress device code in place.
 
     Addresses and relocations stay the same. Freed space becomes a hole in the file; --trim removes it. ROCm 6.2 and
-    later read compressed bundles of version 2. ROCm 7.1 and later read version 3, which bundles of 4 GiB or more need.
+    later can read version 2 of compressed bundles. ROCm 7.1 and later can read version 3, which is required for bundles
+    of 4 GiB or more.
 
     In kpack archives, the command compresses each code object. It changes compressed code only if --level makes the
     code smaller. It copies everything else in a folder; wheels in a folder stay unchanged.
@@ -110,7 +111,7 @@ KeepOption = Annotated[
 ]
 CompressOption = Annotated[bool, option("--compress", help="Compress plain bundles, too.")]
 AllowMissingOption = Annotated[
-    bool, option("--allow-missing", help="Accept bundles without code for the targets, which become empty.")
+    bool, option("--allow-missing", help="Accept bundles without code for the targets. These bundles become empty.")
 ]
 
 
@@ -127,11 +128,11 @@ def prune(
     force: ForceOption = False,
     rewriting: Rewriting,
 ) -> None:
-    """Remove device code for all targets except the given ones.
+    """Remove device code for all targets except those that you name.
 
     From a folder or wheel, the command also removes files for other targets. A target without features keeps all
     variants of its processor. The command copies everything else in a folder. It refuses a folder that holds wheels
-    with device code; prune each wheel by itself.
+    with device code; prune each wheel separately.
 
     Example: rocwheel device prune librocsparse.so --targets gfx90a,gfx1030 -o small/librocsparse.so
     """
@@ -159,7 +160,8 @@ def retarget(
         str,
         argument(
             metavar="FROM=TO[,TO...]",
-            help="Targets. As TO, 'extended' means all targets that run the same instructions.",
+            help="The source target and the new targets. "
+            "As TO, 'extended' means all targets that run the same instructions.",
         ),
     ],
     path: RetargetArgument,
@@ -167,16 +169,16 @@ def retarget(
     *,
     force: Annotated[
         bool,
-        shared("--force", "Accept pairs that no rule allows, and bundles with a wrong hash, with a warning."),
+        shared("--force", "Accept pairs that no rule allows and bundles that have a wrong hash, and print a warning."),
     ] = False,
     verify: Annotated[
         bool, option("--verify", help="Check that the code is the same if a bundle has code for both targets.")
     ] = False,
-    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too, which frees space.")] = False,
+    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too. This frees space.")] = False,
     storage: Storage,
     rewriting: Rewriting,
 ) -> None:
-    """Offer device code to GPUs with the same instructions.
+    """Offer device code to GPUs that run the same instructions.
 
     An unmodified runtime then loads the code. The command refuses a file without code for FROM, and warns about bundles
     without it. A kpack archive becomes an archive for TO. For a folder, the command adds copies of archives and kernel

@@ -55,19 +55,19 @@ def list_command(
     paths: CodesArgument,
     *,
     kernels: Annotated[
-        bool, option("--kernels", help="List kernels with their registers, memory, and limits instead.")
+        bool, option("--kernels", help="List kernels instead, with their registers, memory, and limits.")
     ] = False,
     limit: LimitOption = 4,
     out: Output,
 ) -> None:
-    """List the device code of files for each target.
+    """List the device code in files for each target.
 
-    With -v, the command lists every entry of every bundle in file order. It decompresses only the heads of bundles.
-    Kernel files of a folder are counted together without -v. For split libraries, the command reads the archives beside
-    them and the other paths.
+    With -v, the command lists every entry of every bundle in file order. It decompresses only the beginning of each
+    bundle. Without -v, kernel files in a folder are counted together. For split libraries, the command also reads the
+    archives next to them and in the other paths.
 
-    The exit status is 1 if device code is doubtful or one of several files is damaged. It is 2 if the only file is
-    damaged.
+    The exit status is 1 if any device code is questionable or one of several files is damaged. It is 2 if the only file
+    is damaged.
 
     Example: rocwheel device list librocsparse.so
     """
@@ -175,8 +175,8 @@ def extract(
     """Write the code objects for targets to files.
 
     The command writes one file for each bundle. An object file or a code object counts as one bundle. For a wheel or a
-    folder, it keeps the folder structure and skips files without code for the targets. For split libraries, it reads
-    the archives beside them and the other paths.
+    folder, it keeps the folder structure and skips files without code for the targets. For split libraries, it also
+    reads the archives next to them and in the other paths.
 
     Example: rocwheel device extract librocsparse.so --targets gfx90a:xnack- --output code
     """

@@ -76,7 +76,7 @@ def read_wheel_options(
         option(
             metavar="FOLDER",
             advanced=True,
-            help="Install device wheels over this folder of the wheel.",
+            help="Install device wheels over this folder in the wheel.",
             show_default="the folder with device code",
         ),
     ] = "",
@@ -193,11 +193,11 @@ MendOption = Annotated[
     option(
         "--mend",
         advanced=True,
-        help="Split libraries again that another tool split with wrong indices.",
+        help="Split libraries again if another tool split them with wrong indices.",
     ),
 ]
 SchemeOption = Annotated[
-    Scheme, option("--scheme", advanced=True, help="Compress each code object in archives, or store it.")
+    Scheme, option("--scheme", advanced=True, help="Compress each code object in archives, or store it uncompressed.")
 ]
 SplitLevelOption = Annotated[
     int | None,
@@ -206,13 +206,13 @@ SplitLevelOption = Annotated[
         metavar="N",
         min=LEVELS[0],
         max=LEVELS[-1],
-        help="Compress with this zstd level.",
+        help="Compress at this zstd level.",
         show_default=str(DEVICE_CODE_LEVEL),
     ),
 ]
 ArchivesOption = Annotated[
     str,
-    option("--archives", metavar="FOLDER", advanced=True, help="Keep archives in this folder of the tree."),
+    option("--archives", metavar="FOLDER", advanced=True, help="Keep archives in this folder in the tree."),
 ]
 
 
@@ -231,7 +231,12 @@ def _read_choice(
 def split(
     paths: SplitArgument,
     dest_dir: Annotated[
-        Path, shared("--output", "Write the parts to this folder. For folders, it must be new or empty.", metavar="DIR")
+        Path,
+        shared(
+            "--output",
+            "Write the parts to this folder. If you split a folder, this folder must be new or empty.",
+            metavar="DIR",
+        ),
     ],
     *,
     choice: SplitChoice,
@@ -241,13 +246,15 @@ def split(
     jobs: JobsOption = 0,
     out: Output,
 ) -> None:
-    """Split device code into a part for each GPU target.
+    """Split device code into a separate part for each GPU target.
 
-    A folder becomes a host folder without device code, and a folder for each target to lay over it. A wheel becomes a
-    host wheel with an extra for each target, and device wheels. These wheels replace those of an earlier split.
+    A folder becomes a host folder without device code and a folder for each target to lay over the host folder. A wheel
+    becomes device wheels and a host wheel with an extra for each target. These wheels replace those from an earlier
+    split.
 
-    Libraries find their code in archives below .kpack, as runtimes with kpack support expect. Kernel files and
-    databases move to their targets. What can't be split stays in the host folder, and the output lists it.
+    Libraries find their code in archives under .kpack, as runtimes with kpack support expect. Kernel files and
+    databases move to the parts for their targets. Anything that can't be split stays in the host folder, and the output
+    lists it.
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --output split
     """
@@ -334,7 +341,7 @@ HostArgument = Annotated[
 ]
 DeviceArgument = Annotated[
     list[Path] | None,
-    argument(metavar="DEVICE", help="Folders of targets, or device wheels.", check=regular_places),
+    argument(metavar="DEVICE", help="Folders for targets, or device wheels.", check=regular_places),
 ]
 
 
@@ -345,7 +352,11 @@ def join(
     *,
     dest_dir: Annotated[
         Path,
-        shared("--output", "Write the result to this folder. For folders, it must be new or empty.", metavar="DIR"),
+        shared(
+            "--output",
+            "Write the result to this folder. If you join folders, this folder must be new or empty.",
+            metavar="DIR",
+        ),
     ],
     compressed: Annotated[
         bool, option("--compress", help="Compress all bundles, including bundles that were plain before the split.")
@@ -354,10 +365,10 @@ def join(
     jobs: JobsOption = 0,
     out: Output,
 ) -> None:
-    """Join a host part with the device code of targets.
+    """Join a host part with the device code for targets.
 
-    Libraries get back their code objects, byte for byte. The output lists code that no folder provides. Bundles that
-    were compressed are compressed again, with a higher level if they don't fit.
+    Libraries get their code objects back, byte for byte. The output lists code that no folder provides. Bundles that
+    were compressed are compressed again, at a higher level if they don't fit.
 
     Example: rocwheel device join split/host split/gfx906 split/gfx90a --output fat
     """

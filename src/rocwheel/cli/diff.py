@@ -181,8 +181,8 @@ def diff(
 
     With -v, the command prints every difference, not only the largest.
 
-    The exit status is 1 if the new version removes something that users rely on. Examples are a symbol, a library, a
-    GPU, a command, or an extra. The exit status is 2 if a file can't be read; the other files are still compared.
+    The exit status is 1 if the new version removes something that users rely on, such as a symbol, library, GPU,
+    command, or extra. The exit status is 2 if a file can't be read; the other files are still compared.
 
     Example: rocwheel diff old/dist/ new/dist/
     """

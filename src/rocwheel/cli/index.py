@@ -67,7 +67,7 @@ _FrontOption = Annotated[
 ]
 _UrlOption = Annotated[
     str | None,
-    option("--url", metavar="URL", help="Use this address of the index in packages.html."),
+    option("--url", metavar="URL", help="Use this address for the index in packages.html."),
 ]
 
 
@@ -237,21 +237,21 @@ _OutputOption = Annotated[
 def _read_options(
     files: Annotated[
         FilePlacement,
-        option("--files", help="Link to the files where they are, or put hard links or copies into the index."),
+        option("--files", help="Link to the files where they are, or put hard links or copies in the index."),
     ] = FilePlacement.RELATIVE,
     yank: Annotated[
         list[str] | None,
-        option("--yank", hidden=True, metavar="FILE[=REASON]", help="Mark a file as yanked, from now on."),
+        option("--yank", hidden=True, metavar="FILE[=REASON]", help="Mark a file as yanked from now on."),
     ] = None,
     unyank: Annotated[
-        list[str] | None, option("--unyank", hidden=True, metavar="FILE", help="Mark a file as yanked no longer.")
+        list[str] | None, option("--unyank", hidden=True, metavar="FILE", help="Mark a file as no longer yanked.")
     ] = None,
     upload_time: Annotated[
         str | None,
         option(
             "--upload-time",
             metavar="TIME",
-            help="Set the upload time of new files.",
+            help="Set the upload time for new files.",
             show_default="SOURCE_DATE_EPOCH, or when the file was last written",
         ),
     ] = None,
@@ -279,13 +279,14 @@ def index(
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
-    """Write a static package index of wheels and sdists.
+    """Write a static package index for wheels and sdists.
 
     The index follows PEP 503 and PEP 691. It works with file:// URLs and on any static web server. The packages stay
     unchanged; core metadata goes next to each file as FILE.metadata.
 
-    A folder of packages in DIST_DIR, such as a folder for a family, gets its own index. That index also lists the
-    packages directly in DIST_DIR. The exit status is 2 if a file can't be read; the index lists all other files.
+    A folder of packages in DIST_DIR, such as a folder for a GPU family, gets its own index. That index also lists the
+    packages that are directly in DIST_DIR. The exit status is 2 if a file can't be read; the index lists all other
+    files.
 
     With a TOML file, the pages link to files in other indexes.
 

@@ -83,7 +83,7 @@ _VersionOption = Annotated[
 _DevelOption = Annotated[bool, option("--devel", help="Copy development packages, too.")]
 _RequirementsOption = Annotated[
     bool,
-    option("--with-requirements", help="Copy the requirements of the projects from the same indexes, too."),
+    option("--with-requirements", help="Copy the projects' requirements from the same indexes, too."),
 ]
 _VariantsOption = Annotated[bool, option("--variants", help="Copy wheel variants (draft PEP 825), too.")]
 _PoolOption = Annotated[
@@ -126,7 +126,7 @@ def read_mirror_options(
     jobs: TransfersOption = 4,
     exact: Annotated[
         bool,
-        option("--exact", help="Remove files from the mirror that aren't selected."),
+        option("--exact", help="Remove unselected files from the mirror."),
     ] = False,
     variants_for: Annotated[
         str | None,
@@ -168,10 +168,11 @@ def mirror(
     dry_run: FetchNothingOption = False,
     out: Output,
 ) -> None:
-    """Copy the part of package indexes that your GPUs need.
+    """Copy the parts of package indexes that your GPUs need.
 
-    Files go to dist in the folder, and their index goes to simple. The command verifies each file and refuses files
-    without a SHA-256 hash. A new run continues an interrupted one and keeps the files that are there.
+    The files go to dist in the output folder, and their index goes to simple. The command verifies each file and
+    refuses files without a SHA-256 hash. A new run continues an interrupted one and keeps the files that are already
+    there.
 
     With --with-requirements, the command copies what pip would choose. Extras limit what is copied, as in
     'rocm[libraries]'. Without extras, the command copies everything for the GPUs.

@@ -16,7 +16,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.index.yank import change_marks_of
 from rocwheel.index.yanked import Yanking
 
-FilesArgument = Annotated[list[str], argument(metavar="FILE", help="Wheels and sdists: paths, URLs, or only names.")]
+FilesArgument = Annotated[list[str], argument(metavar="FILE", help="Wheels and sdists: paths, URLs, or file names.")]
 IndexOption = Annotated[
     str | None,
     shared(
@@ -51,10 +51,10 @@ def yank(
     *,
     out: Output,
 ) -> None:
-    """Mark files of an index as yanked, or remove the mark.
+    """Mark files in an index as yanked, or remove the mark.
 
-    Installers use a yanked file (PEP 592) only if a requirement names exactly its version. The command also updates the
-    index from its folders, and marks the file in the indexes of families. For a folder with the name yank, write
+    Installers use a yanked file (PEP 592) only if a requirement names its exact version. The command also updates the
+    index from its folders, and marks the file in the indexes for GPU families. To refer to a folder named yank, write
     ./yank.
 
     Example: rocwheel index yank packages/dist/rocm-7.0.0.tar.gz --reason "installs nothing for gfx942"

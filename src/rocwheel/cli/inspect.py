@@ -42,17 +42,17 @@ def inspect(
     ] = False,
     limit: Annotated[
         int,
-        shared("--limit", min=1, help="Unpack libraries and bundles up to this size in GiB."),
+        shared("--limit", min=1, help="Unpack libraries and bundles of up to this size in GiB."),
     ] = 4,
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
     """Print what binaries contain: run paths and device code.
 
-    PATH is a file, a folder, or a wheel. Kernel files of a folder are counted together; -v describes each file.
+    PATH is a file, a folder, or a wheel. Kernel files in a folder are counted together; -v describes each file.
 
-    The exit status is 1 if device code is doubtful, such as a bundle that readers interpret differently. It is 2 if a
-    file can't be read; the other files are still inspected.
+    The exit status is 1 if any device code is questionable, such as a bundle that readers interpret differently. It is
+    2 if a file can't be read; the other files are still inspected.
 
     Example: rocwheel inspect dist/*.whl
     """
@@ -166,16 +166,16 @@ def report(
     *,
     output: Annotated[Path | None, shared("--output", "Write the page to this file.")] = None,
     against: Annotated[
-        Path | None, option("--against", metavar="OLD", help="Report what changed since these packages.")
+        Path | None, option("--against", metavar="OLD", help="Report changes relative to these packages.")
     ] = None,
     estimate: Annotated[
         bool, option("--estimate", help="Estimate possible savings from samples, which is faster.")
     ] = False,
     out: Output,
 ) -> None:
-    """Write a page about the sizes, GPUs, and faults of packages.
+    """Write a page about package sizes, GPUs, and problems.
 
-    The page is one HTML file that needs no network. It also shows what could be saved. The exit status is 2 if a file
+    The page is one HTML file that needs no network. It also shows possible savings. The exit status is 2 if a file
     can't be read; the page names the file.
 
     Example: rocwheel report dist/ -o report.html

@@ -21,7 +21,7 @@ from rocwheel.frameworks.jax.starlark import starlark_package, wheel_rule_comman
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.target_set import parse_target_set
 
-jax_app = Group("jax", help="Generate build files and wheels of JAX for ROCm.")
+jax_app = Group("jax", help="Generate build files and JAX wheels for ROCm.")
 app.add_command(jax_app)
 
 
@@ -49,8 +49,8 @@ def bazelrc(
 ) -> None:
     """Write a .bazelrc fragment for a ROCm build of JAX.
 
-    The fragment has the configs rocm_build, python3XX, avx_posix, and native_arch_posix. With --output, the command
-    prints the changes as a diff. It keeps a file that was edited by hand.
+    The fragment contains the configs rocm_build, python3XX, avx_posix, and native_arch_posix. With --output, the
+    command prints the changes as a diff. It doesn't overwrite a file that was edited by hand.
 
     Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
     """
@@ -79,7 +79,7 @@ def starlark(
     ],
     bzlmod: Annotated[bool, option("--bzlmod", help="Write rules for MODULE.bazel instead of WORKSPACE.")] = False,
     jax_rules: Annotated[
-        bool, option("--jax-rules", help="Write jax_wheel_binary, the program for JAX's own rules, too.")
+        bool, option("--jax-rules", help="Add jax_wheel_binary, the program for JAX's own rules.")
     ] = False,
     force: ForceOption = False,
     check: CheckOption = False,
@@ -114,26 +114,26 @@ class CommandFormChoice(str, Enum):
 
 @jax_app.command()
 def commands(
-    version: Annotated[str, shared("--version", "Set the version of the wheels, which is the version of JAX.")],
+    version: Annotated[str, shared("--version", "Set the version of the wheels, which is the JAX version.")],
     settings: SettingsOption = Path("rocm.toml"),
     form: Annotated[
         CommandFormChoice, option("--format", help="Print a shell script, a Makefile, or workflow steps.")
     ] = CommandFormChoice.SHELL,
-    sdk: Annotated[str, shared("--with", "Check the wheels with the SDK's packages in this folder.")] = "",
+    sdk: Annotated[str, shared("--with", "Check the wheels against the SDK packages in this folder.")] = "",
     dest_dir: Annotated[
         str, shared("--output", "Print commands that write the wheels to this folder.", metavar="DIR")
     ] = "dist",
     remote: Annotated[
-        bool, option("--remote", advanced=True, help="Use remote execution, with the file in the settings.")
+        bool, option("--remote", advanced=True, help="Use remote execution with the file that the settings name.")
     ] = False,
     jax_rules: Annotated[bool, option("--jax-rules", help="Use JAX's own rules, jax_wheel and wheel_sources.")] = False,
     *,
     out: Output,
 ) -> None:
-    """Print the commands that build the wheels of JAX.
+    """Print the commands that build the JAX wheels.
 
-    There are commands for both wheels and each Python. The Makefile has a target for each wheel (jax-rocm-pjrt,
-    jax-rocm-plugin, wheels), and variables that you can override.
+    There are commands for both wheels and each Python version. The Makefile has targets for the wheels (jax-rocm-pjrt,
+    jax-rocm-plugin, and wheels) and variables that you can override.
 
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --format makefile
     """

@@ -138,17 +138,17 @@ def translate_command(
             help="Translate the calls in this Makefile, shell script, workflow, or Python file.",
         ),
     ] = None,
-    version: Annotated[str, shared("--version", "Set the wheels' version.")] = "VERSION",
+    version: Annotated[str, shared("--version", "Set the version of the wheels.")] = "VERSION",
     sdk: Annotated[
-        str, shared("--with", metavar="DIR", help="Check the wheels with the SDK's packages in this folder.")
+        str, shared("--with", metavar="DIR", help="Check the wheels against the SDK packages in this folder.")
     ] = "",
     *,
     out: Output,
 ) -> None:
-    """Translate a command line of rocm-jax's build/build.py.
+    """Translate a command line for rocm-jax's build/build.py.
 
-    The command prints settings, new commands, and what was silently wrong. With --file, it prints the calls of a file
-    beside their new commands. It keeps variables unchanged. The exit status is 1 if a call or one of its conditional
+    The command prints settings, new commands, and what was silently wrong. With --file, it prints the calls in a file
+    next to their new commands. It keeps variables unchanged. The exit status is 1 if a call or one of its conditional
     parts can't be translated.
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
@@ -206,7 +206,7 @@ def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -
     raise click.exceptions.Exit(0 if all(found.complete for _, found in made) else 1)
 
 
-_CheckoutArgument = Annotated[Path, argument(metavar="CHECKOUT", help="A clean git checkout of rocm-jax.")]
+_CheckoutArgument = Annotated[Path, argument(metavar="CHECKOUT", help="A clean Git checkout of rocm-jax.")]
 _PhaseOption = Annotated[
     int,
     option(
@@ -214,7 +214,7 @@ _PhaseOption = Annotated[
         metavar="N",
         min=1,
         max=LAST_PHASE,
-        help="Stop after this phase: 1 prepare, 2 switch, 3 deprecate, 4 remove.",
+        help="Stop after this phase: 1 (prepare), 2 (switch), 3 (deprecate), or 4 (remove).",
     ),
 ]
 _JaxOption = Annotated[
@@ -222,7 +222,7 @@ _JaxOption = Annotated[
     option(
         "--jax",
         metavar="DIR",
-        help="Read the source of @jax from this clone, or from external/jax below Bazel's output base.",
+        help="Read the source of @jax from this clone, or from external/jax under Bazel's output base.",
     ),
 ]
 _ApplyOption = Annotated[bool, option("--apply", help="Change the files instead of printing a patch.")]
@@ -239,7 +239,7 @@ def migrate(
 ) -> None:
     """Print a patch that moves rocm-jax to plain Bazel.
 
-    The patch removes build.py and patchelf from a checkout, and gives the reason for each hunk.
+    The patch removes build.py and patchelf from a checkout and gives a reason for each hunk.
 
     Example: rocwheel jax migrate rocm-jax --jax ../jax > migrate.patch
     """

@@ -42,24 +42,24 @@ def jax_wheel(
     kind: Annotated[
         WheelKind,
         argument(
-            metavar="KIND", help="plugin for the wheel of extension modules, or pjrt for the wheel of the PJRT plugin."
+            metavar="KIND", help="The wheel to assemble: plugin for the extension modules, or pjrt for the PJRT plugin."
         ),
     ],
-    version: Annotated[str, shared("--version", "Set the version of the wheel, which is the version of JAX.")],
+    version: Annotated[str, shared("--version", "Set the version of the wheel, which is the JAX version.")],
     sources: Sources,
     rocm: Annotated[
-        str, shared("--rocm", "Set the version of ROCm. Names of packages and modules contain its major version.")
+        str, shared("--rocm", "Set the ROCm version. Package and module names contain its major version.")
     ] = "7",
     spec: Annotated[
         Path | None,
-        shared("--spec", "Read the description of the wheel (TOML) from this file."),
+        shared("--spec", "Read the wheel description (TOML) from this file."),
     ] = None,
     *,
     assembly: Assembly,
 ) -> None:
-    """Assemble a wheel of JAX from Bazel outputs.
+    """Assemble a JAX wheel from Bazel outputs.
 
-    The command checks that the files of the wheel find their libraries.
+    The command checks that the files in the wheel can find their libraries.
 
     Example: rocwheel jax wheel pjrt --version 0.12.0 --src bazel-bin/pjrt --src LICENSE --with packages/dist
     """
@@ -79,11 +79,11 @@ def wheel_binary(
     kind: Annotated[
         WheelKind,
         argument(
-            metavar="KIND", help="plugin for the wheel of extension modules, or pjrt for the wheel of the PJRT plugin."
+            metavar="KIND", help="The wheel to assemble: plugin for the extension modules, or pjrt for the PJRT plugin."
         ),
     ],
-    call: Annotated[list[str], argument(metavar="CALL", help="The arguments of the rule. Write -- before them.")],
-    version: Annotated[str, shared("--version", "Set the version of the wheel, which is the version of JAX.")],
+    call: Annotated[list[str], argument(metavar="CALL", help="The arguments from the rule. Write -- before them.")],
+    version: Annotated[str, shared("--version", "Set the version of the wheel, which is the JAX version.")],
     python: Annotated[
         str,
         option("--python-version", "--python", metavar="X.Y", help="Set the Python version of the extension modules."),
@@ -94,14 +94,14 @@ def wheel_binary(
     ] = None,
     spec: Annotated[
         Path | None,
-        shared("--spec", "Read the description of the wheel (TOML) from this file."),
+        shared("--spec", "Read the wheel description (TOML) from this file."),
     ] = None,
     *,
     checks: Assembly,
 ) -> None:
     """Make a wheel as the wheel_binary of JAX's jax_wheel rule.
 
-    The rule jax_wheel_binary of `rocwheel jax starlark` calls this command. It passes the version and the tags of the
+    The jax_wheel_binary rule from `rocwheel jax starlark` calls this command. It passes the version and the tags in the
     file name that the rule declares.
 
     Example: rocwheel jax wheel-binary pjrt --version 0.12.0 -- @bazel-out/k8-opt/bin/jaxlib/tools/jax_wheel-0.params
@@ -142,7 +142,7 @@ def wheel_targets(
         ToolChoice, option("--tool", help="Make the wheels with rocwheel or with JAX's own programs.")
     ] = ToolChoice.ROCWHEEL,
     rules: Annotated[
-        str, option("--rules", metavar="LABEL", help="Load the rules of rocwheel jax starlark from this package.")
+        str, option("--rules", metavar="LABEL", help="Load the rocwheel jax starlark rules from this package.")
     ] = _TOOL.rules,
     library: Annotated[
         str, option("--library", metavar="LABEL", help="Use rocwheel from this Python library.")

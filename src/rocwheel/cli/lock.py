@@ -32,7 +32,7 @@ def _read_options(
         option(
             "--extra-index-url",
             metavar="URL",
-            help="Search in this index first. It has priority for the packages that it has.",
+            help="Search in this index first. It takes priority for the packages that it contains.",
         ),
     ] = None,
     find_links: Annotated[
@@ -66,13 +66,14 @@ def lock(
     *,
     options: ResolveOptions,
     targets: _TargetsOption = None,
-    output: Annotated[Path, shared("--output", "Write the lock to this file.")] = Path("pylock.toml"),
+    output: Annotated[Path, shared("--output", "Write the lock file to this path.")] = Path("pylock.toml"),
     out: Output,
 ) -> None:
     """Write a lock file for the GPUs that you name.
 
-    pip and uv install the lock file (PEP 751) on any machine; uv resolves the requirements. The lock file names local
-    files, such as those of a mirror, by relative paths. You can copy both to a machine without a network.
+    pip and uv can install from the lock file (PEP 751) on any machine; uv resolves the requirements. The lock file
+    refers to local files, such as those in a mirror, by relative path. You can copy the lock file and the local files
+    to a machine without a network connection.
 
     Example: rocwheel lock "rocm[libraries,device-gfx942]" --index-url file://$PWD/mirror/simple -o mirror/pylock.toml
     """

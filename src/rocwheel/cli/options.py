@@ -88,23 +88,25 @@ SHARED = {
     "--components": SharedOption("COMPONENTS", help="Select these components of artifacts, such as 'lib,run'."),
     "--check": SharedOption(help="Fail if anything would change, and write nothing."),
     "--config": SharedOption(
-        "FILE", help="Read settings from this pyproject.toml or recipe. Without it, read ./pyproject.toml."
+        "FILE", help="Read settings from this pyproject.toml or recipe. Without this option, read ./pyproject.toml."
     ),
     "--dest-dir": SharedOption("DIR", "-d", "Write to this folder; it is created if needed."),
-    "--dlopen": SharedOption("LIBRARY", help="Find this library, too, which is opened at run time (dlopen)."),
-    "--force": SharedOption(help="Accept bundles with a wrong hash, with a warning."),
-    "--jobs": SharedOption("N", "-j", "Use this many workers. 0 means one for each core."),
-    "--limit": SharedOption("GIB", help="Decompress bundles up to this size in GiB, and use no more memory for them."),
-    "--mismatch": SharedOption(help="Fail or warn at run time if ROCm has a different version."),
+    "--dlopen": SharedOption("LIBRARY", help="Find this additional library, which is opened at run time (dlopen)."),
+    "--force": SharedOption(help="Accept bundles that have a wrong hash, and print a warning."),
+    "--jobs": SharedOption("N", "-j", "Use this many workers. 0 means one per core."),
+    "--limit": SharedOption(
+        "GIB", help="Decompress bundles of up to this size in GiB, and use at most this much memory for them."
+    ),
+    "--mismatch": SharedOption(help="Fail or warn at run time if the ROCm version is different."),
     "--output": SharedOption("FILE", "-o", "Write the result to this file."),
     "--platform-tag": SharedOption("TAG", help="Set the platform tag of all wheels."),
-    "--rocm": SharedOption("VERSION", help="Write a format that this ROCm release and later releases read."),
+    "--rocm": SharedOption("VERSION", help="Write a format that this ROCm release and later releases can read."),
     "--rpath": SharedOption(help="Set RPATH, which LD_LIBRARY_PATH can't override."),
-    "--scheduler": SharedOption("ADDRESS", help="Run the work on the workers of this Dask scheduler."),
-    "--spec": SharedOption("FILE", help="Read the description of the wheel (TOML) from this file."),
+    "--scheduler": SharedOption("ADDRESS", help="Run the work on this Dask scheduler's workers."),
+    "--spec": SharedOption("FILE", help="Read the wheel description (TOML) from this file."),
     "--targets": SharedOption("TARGETS", "-t", "Select these GPU targets or families."),
     "--tool": SharedOption("TOOL", help="Print what to write for this tool."),
-    "--version": SharedOption("VERSION", help="Set the wheel's version."),
+    "--version": SharedOption("VERSION", help="Set the version of the wheel."),
     "--with": SharedOption("PACKAGE", help="Take libraries from this wheel or folder, too."),
 }
 """All options that several commands have, keyed by name, except for the options of all commands, which are above."""
@@ -156,5 +158,5 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 
 SchedulerOption = Annotated[str | None, shared("--scheduler")]
 
-TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time. 0 means one for each core.", min=0)]
+TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time. 0 means one per core.", min=0)]
 FetchNothingOption = Annotated[bool, option("--dry-run", help="Print what would be fetched, and write nothing.")]

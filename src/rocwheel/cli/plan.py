@@ -40,7 +40,9 @@ _TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
 
 ArtifactsArgument = Annotated[
     list[Path] | None,
-    argument(metavar="ARTIFACTS", help="Folders of artifacts, which are folders or .tar.xz or .tar.zst archives."),
+    argument(
+        metavar="ARTIFACTS", help="Folders of artifacts. Each artifact is a folder, or a .tar.xz or .tar.zst archive."
+    ),
 ]
 ArtifactDirOption = Annotated[
     list[Path] | None,
@@ -68,7 +70,8 @@ LinuxFamiliesOption = Annotated[
         "--linux-amdgpu-families",
         metavar="TARGETS",
         hidden=True,
-        help="Fail unless Linux artifacts have these targets. With both lists, rocm is the same for Linux and Windows.",
+        help="Fail unless the Linux artifacts have these targets. "
+        "With both lists, both systems get the same rocm package.",
     ),
 ]
 WindowsFamiliesOption = Annotated[
@@ -77,7 +80,7 @@ WindowsFamiliesOption = Annotated[
         "--windows-amdgpu-families",
         metavar="TARGETS",
         hidden=True,
-        help="Fail unless Windows artifacts have these targets.",
+        help="Fail unless the Windows artifacts have these targets.",
     ),
 ]
 DefaultFamilyOption = Annotated[
@@ -91,15 +94,15 @@ DefaultFamilyOption = Annotated[
 ]
 SelectorOption = Annotated[
     Literal["sdist", "wheel"],
-    option(help="Build the rocm selector as an sdist, which detects GPUs, or a wheel, which needs extras."),
+    option(help="Build the rocm selector as an sdist, which detects GPUs, or as a wheel, which needs extras."),
 ]
 DevelOption = Annotated[
     Literal["none", "xz", "zst"],
-    option(help="Compress the devel tar. Reading zst needs Python 3.14, backports.zstd, or libzstd."),
+    option(help="Compress the devel tar in this format. Reading zst requires Python 3.14, backports.zstd, or libzstd."),
 ]
 DeviceCodeOption = Annotated[
     Literal["keep", "compress", "trim"],
-    option(help="Keep plain offload bundles, compress them in place, or compress them and trim libraries."),
+    option(help="Keep plain offload bundles, compress them in place, or compress them and trim the libraries."),
 ]
 SplitOption = Annotated[
     Literal["none", "kpack", "overlay"],
@@ -127,14 +130,14 @@ RetargetOption = Annotated[
     option(
         "--retarget",
         metavar="FROM=TO[,TO...]",
-        help="Offer code for one target to GPUs with the same instructions, such as gfx1030=extended.",
+        help="Offer code for one target to GPUs that run the same instructions, such as gfx1030=extended.",
     ),
 ]
 VariantsOption = Annotated[
     bool,
     option(
         "--variants",
-        help="Build wheel variants (draft PEP 825) of the packages for each GPU, too.",
+        help="Build additional wheel variants (draft PEP 825) of the packages for each GPU.",
     ),
 ]
 RocmOption = Annotated[
@@ -224,13 +227,14 @@ _FromManifestOption = Annotated[
     option(
         "--from-manifest",
         metavar="PATH",
-        help="Repeat the build of this rocwheel-build.json or build folder, with its artifacts, recipe, and options.",
+        help="Repeat the build in this rocwheel-build.json or build folder with its artifacts, recipe, and options.",
     ),
 ]
 _DestDirOption = Annotated[
-    str | None, shared("--dest-dir", "Write the packages to dist in this folder, and create both if needed.")
+    str | None,
+    shared("--dest-dir", "Write the packages to the dist subfolder of this folder. Both are created if needed."),
 ]
-_DryRunOption = Annotated[bool, option("--dry-run", help="Print what a build would make, and write nothing.")]
+_DryRunOption = Annotated[bool, option("--dry-run", help="Print what a build would produce, and write nothing.")]
 _OF_PLAN = inspect.signature(read_plan_job, eval_str=True).parameters
 _PLACES = ("artifacts", "artifact_dir", "recipe")
 """Options that are allowed with a manifest, because they contain current locations."""

@@ -52,10 +52,10 @@ def _check_order(dist: str, store: str) -> None:
 
 def _read_layout(
     output: Annotated[
-        str, shared("--output", metavar="PREFIX", help="Write the index to this folder of the store.")
+        str, shared("--output", metavar="PREFIX", help="Write the index to this folder in the store.")
     ] = "simple",
     dist_prefix: Annotated[
-        str, option("--dist", metavar="PREFIX", help="Write the packages to this folder of the store.")
+        str, option("--dist", metavar="PREFIX", help="Write the packages to this folder in the store.")
     ] = "dist",
 ) -> Layout:
     return Layout(output, dist_prefix)
@@ -67,7 +67,7 @@ def _read_upload_time(
         option(
             "--upload-time",
             metavar="TIME",
-            help="Set the upload time of new files.",
+            help="Set the upload time for new files.",
             show_default="when the store received the file",
         ),
     ] = None,
@@ -96,10 +96,11 @@ def publish_command(
 
     The command checks everything before it sends anything. It sends files first and pages last, so the index never
     lists a missing file. Several runs can publish at the same time, and a new run continues an interrupted one. The
-    command never removes a file or replaces one with different bytes.
+    command never removes a file or overwrites one with different content.
 
-    A folder of packages in DIST_DIR, such as a folder for a family, gets its own index. S3 needs the extra
-    rocwheel[stores]. Set its credentials and endpoint with AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION, and so on.
+    A folder of packages in DIST_DIR, such as a folder for a GPU family, gets its own index. S3 requires the
+    rocwheel[stores] extra. Set its credentials and endpoint with AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION, and
+    so on.
 
     With a TOML file, the command uploads only pages, which link to files in other indexes.
 

@@ -49,7 +49,9 @@ def _read_release(
 @app.command()
 @takes(release=_read_release)
 def promote(
-    dist: Annotated[Path, argument(metavar="DIST", help="A folder of release candidates. They stay unchanged.")],
+    dist: Annotated[
+        Path, argument(metavar="DIST", help="A folder of release candidates. The originals stay unchanged.")
+    ],
     release: _Release,
     output: Annotated[
         Path, shared("--output", "Write the release to this folder, and create it if needed.", metavar="DIR")
@@ -61,7 +63,8 @@ def promote(
     """Turn release candidates into a release.
 
     The command changes the version in file names, metadata, requirements, the rocm selector, and manifests. It doesn't
-    compress files again. All packages of a folder must have one version. The command writes all packages or nothing.
+    recompress files. All packages in a folder must have the same version. The command writes either all packages or
+    nothing.
 
     Example: rocwheel promote packages/dist --to 7.0.0 --output release/dist
     """
@@ -89,7 +92,7 @@ def _show(result: PromotionResult, *, quiet: bool) -> None:
 
 def _read_builder(
     builder_id: Annotated[
-        str, option("--builder-id", metavar="URI", advanced=True, help="Set the URI of the builder.")
+        str, option("--builder-id", metavar="URI", advanced=True, help="Set the builder's URI.")
     ] = DEFAULT_BUILDER,
 ) -> str:
     try:
@@ -105,16 +108,16 @@ def _read_builder(
 @app.command()
 @takes(builder=_read_builder)
 def attest(
-    build: Annotated[Path, argument(metavar="BUILD", help="A build folder, or its rocwheel-build.json.")],
+    build: Annotated[Path, argument(metavar="BUILD", help="A build folder or its rocwheel-build.json.")],
     *,
     builder: str,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     out: Output,
 ) -> None:
-    """Write unsigned SLSA provenance for each package of a build.
+    """Write unsigned SLSA provenance for each package in a build.
 
-    Each statement has the in-toto format. The command first compares the packages with the manifest. The exit status is
-    1 if a package doesn't match.
+    Each statement uses the in-toto format. The command first compares the packages with the manifest. The exit status
+    is 1 if a package doesn't match.
 
     Example: rocwheel attest packages
     """
@@ -129,7 +132,7 @@ def attest(
         messages.print(f"unsigned; the predicate of all: {found.predicate}", markup=False)
 
 
-selector_app = Group("selector", hidden=True, help="Merge the rocm packages of several builds.")
+selector_app = Group("selector", hidden=True, help="Merge the rocm packages from several builds.")
 app.add_command(selector_app)
 
 
@@ -142,7 +145,7 @@ def merge(
         list[Path],
         argument(
             metavar="BUILD",
-            help="Builds: rocm-VERSION.tar.gz, the JSON of build --dry-run, a folder, or a URL.",
+            help="Builds: rocm-VERSION.tar.gz, the JSON output of build --dry-run, a folder, or a URL.",
         ),
     ],
     output: Annotated[
@@ -154,11 +157,11 @@ def merge(
     *,
     out: Output,
 ) -> None:
-    """Merge the rocm sdists of several builds or plans into one.
+    """Merge the rocm sdists from several builds or plans into one.
 
-    The builds can be for different GPUs or platforms, but must have one version and the same packages. Requirements
-    that only some platforms have get a marker, such as sys_platform == 'linux'. The same inputs give the same bytes in
-    any order.
+    The builds can be for different GPUs or platforms, but must have the same version and the same packages.
+    Requirements for only some platforms get a marker, such as sys_platform == 'linux'. The same inputs, in any order,
+    produce the same bytes.
 
     Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --output dist
     """

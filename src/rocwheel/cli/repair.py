@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 ToolkitChoice = Annotated[
     ToolkitOption,
-    option(help="Load ROCm from the SDK's packages or from the system. With auto, use what fits the wheel."),
+    option(help="Load ROCm from the SDK's packages or from the system. With auto, use whichever fits the wheel."),
 ]
 PinOption = Annotated[
     Literal["release", "none", "minor", "exact"],
-    option(
-        help="Pin the requirements that are added: to the releases with the libraries, or to a minor or exact version."
-    ),
+    option(help="Pin added requirements to the releases that have the libraries, or to a minor or exact version."),
 ]
-KeepOption = Annotated[bool, option("--keep", help="Keep run path folders that can have libraries on some machine.")]
+KeepOption = Annotated[
+    bool, option("--keep", help="Keep run path folders that might contain libraries on some machines.")
+]
 InitOption = Annotated[bool, option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
 RpathOption = Annotated[
     bool | None,
     option(
         "--rpath/--no-rpath",
-        help="Turn all run paths into RPATH, or into RUNPATH. Without both, each run path keeps its kind.",
+        help="Turn all run paths into RPATH or into RUNPATH. With neither option, each run path keeps its kind.",
     ),
 ]
 
@@ -68,7 +68,7 @@ def read_repair_options(
     keep: KeepOption = False,
     init: InitOption = False,
     mismatch: Annotated[
-        Mismatch, shared("--mismatch", "Fail or warn at run time if ROCm has a different version. Needs --init.")
+        Mismatch, shared("--mismatch", "Fail or warn at run time if the ROCm version is different. Needs --init.")
     ] = "fail",
     config: Annotated[Path | None, shared("--config")] = None,
     rpath: RpathOption = None,
@@ -257,14 +257,14 @@ def _shortened_list(names: str) -> str:
 def repair(
     wheels: Annotated[
         list[Path],
-        argument(metavar="WHEEL", help="Wheels, or folders of wheels. They stay unchanged."),
+        argument(metavar="WHEEL", help="Wheels or folders of wheels. The originals stay unchanged."),
     ],
     dest_dir: Annotated[
         Path, shared("--output", "Write the repaired wheels to this folder, and create it if needed.", metavar="DIR")
     ] = Path("repaired"),
     with_packages: Annotated[
         list[Path] | None,
-        shared("--with", "Let the wheels load libraries from this package, such as a wheel of the SDK."),
+        shared("--with", "Let the wheels load libraries from this package, such as an SDK wheel."),
     ] = None,
     *,
     options: RepairOptions,
@@ -274,9 +274,9 @@ def repair(
 ) -> None:
     """Fix the run paths, requirements, and tags of wheels.
 
-    A repaired run path is the shortest one that finds every needed library. The output lists folders that a run path
-    gives up; --keep keeps them. Correct files stay the same to the byte. Without --with, the command assumes the layout
-    of ROCm 7 and 10.
+    A repaired run path is the shortest one that finds every needed library. The output lists the folders that a run
+    path no longer contains; --keep keeps them. Correct files stay identical, byte for byte. Without --with, the command
+    assumes the layout of ROCm 7 and 10.
 
     The exit status is 1 if something can't be repaired, or if --check finds a change. It is 2 if a wheel can't be read;
     the other wheels are still repaired.

@@ -72,14 +72,14 @@ def _search_table(files: tuple[FileRunPath, ...]) -> Table:
 
 @runpath_app.command("set")
 def set_(
-    value: Annotated[str, argument(metavar="RUNPATH", help="The new run path. An empty one removes the run path.")],
+    value: Annotated[str, argument(metavar="RUNPATH", help="The new run path. An empty value removes the run path.")],
     files: FilesArgument,
     dest_dir: Annotated[
         Path, shared("--output", "Write the copies to this folder, and create it if needed.", metavar="DIR")
     ],
     rpath: Annotated[bool, shared("--rpath")] = False,
     force: Annotated[
-        bool, shared("--force", "Accept a run path that the audit reports as an error, with a warning.")
+        bool, shared("--force", "Accept a run path that the audit reports as an error, and print a warning.")
     ] = False,
     *,
     out: Output,
@@ -122,7 +122,7 @@ def _check(value: str, *, force: bool) -> tuple[str, ...]:
 
 FileArgument = Annotated[Path, argument(metavar="FILE", help="A linked shared library or program.")]
 PlaceOption = Annotated[
-    str, option(metavar="PLACE", help="Compute the run path for this place: site-packages/PACKAGE/[FILE].")
+    str, option(metavar="PLACE", help="Compute the run path for this location: site-packages/PACKAGE/[FILE].")
 ]
 WithOption = Annotated[list[str] | None, shared("--with", "Find libraries in this wheel, folder, or SDK package.")]
 DlopenOption = Annotated[list[str] | None, shared("--dlopen")]
@@ -136,7 +136,7 @@ ToolOption = Annotated[
 ]
 RpathOption = Annotated[bool, shared("--rpath")]
 CpuLevelOption = Annotated[
-    CpuLevel, option(advanced=True, help="Search the glibc-hwcaps folders of this processor level.")
+    CpuLevel, option(advanced=True, help="Search the glibc-hwcaps folders for this processor level.")
 ]
 
 

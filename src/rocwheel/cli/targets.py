@@ -30,13 +30,13 @@ from rocwheel.targets.machine import System, check_machine, native_targets, surv
 from rocwheel.targets.spelling import WITH_OPTIONAL, Tool, flags_for, parse_desc
 from rocwheel.targets.target_set import TargetSet, fold_to_families, fold_to_generics, parse_target_set, strip_setting
 
-targets_app = Group("targets", help="List GPU targets, and check which code runs on which.")
+targets_app = Group("targets", help="List GPU targets, and check which code runs on which GPU.")
 app.add_command(targets_app)
 
 
 _WORDS_HELP = (
-    "Target ids, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
-    "official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), supported@VERSION, extended@VERSION, "
+    "Target IDs, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
+    "official@VERSION (from Gentoo's lists), amd@VERSION (from AMD's), supported@VERSION, extended@VERSION, "
     "list@PACKAGER, desc@FILE (amdgpu_targets.desc), all, native. "
     "Any spelling is accepted, such as --offload-arch=... or -DGPU_TARGETS=..."
 )
@@ -99,7 +99,7 @@ def read_machine(
             advanced=True,
             metavar="DIR",
             check=folder_place,
-            help="Read copies of /sys and /dev in this folder.",
+            help="Read copies of /sys and /dev from this folder.",
         ),
     ] = Path("/"),
     require_gpu: Annotated[bool, option("--require-gpu", help="Fail if there is no GPU.")] = False,
@@ -124,7 +124,7 @@ _FILTER = "--filter"
 _FILTERS = {
     "family": (),
     "product": (),
-    "kind": ("data-centre", "desktop", "integrated", "generic"),
+    "kind": ("data-center", "desktop", "integrated", "generic"),
     "feature": ("sramecc", "xnack"),
 }
 """The properties for filters, and their values. If empty, any text is allowed."""
@@ -148,11 +148,14 @@ def _read_filters(texts: Sequence[str]) -> dict[str, str]:
         if not equals or name not in _FILTERS:
             expected = f"NAME=VALUE with a name of {', '.join(_FILTERS)}"
             raise InputError(_FILTER, f"is {text!r}", expected=expected)
+        value = "data-center" if name == "kind" and value == "data-centre" else value
         if _FILTERS[name] and value not in _FILTERS[name]:
             place = f"{_FILTER} {name}"
             raise InputError(place, f"is {value!r}", expected=f"one of {', '.join(_FILTERS[name])}")
         if found.setdefault(name, value) != value:
             raise InputError(_FILTER, f"has two values for {name}", remedy="Leave out one of them.")
+    if found.get("kind") == "data-center":
+        found["kind"] = "data-centre"  # as the catalog spells it
     return found
 
 
@@ -175,7 +178,7 @@ def _read_chosen(
     words: Annotated[
         list[str] | None, argument(metavar="TARGETS", shell_complete=complete_targets, help=_WORDS_HELP)
     ] = None,
-    rocm: Annotated[str, shared("--rocm", "List only targets that are official for this ROCm release.")] = "",
+    rocm: Annotated[str, shared("--rocm", "List only the official targets for this ROCm release.")] = "",
     filtered: Annotated[
         list[str] | None,
         option(
@@ -202,13 +205,13 @@ def list_command(
         Form,
         option(
             "--format",
-            help="Print a table, or one name per line: of targets, of families, or of generic targets.",
+            help="Print a table, or print the names of targets, families, or generic targets, one per line.",
         ),
     ] = Form.TABLE,
     *,
     out: Output,
 ) -> None:
-    """List GPU targets, as a table or in other spellings.
+    """List GPU targets as a table or as a list of names.
 
     Example: rocwheel targets list --rocm 7.1 --filter kind=desktop
     """
@@ -273,13 +276,13 @@ def flags(
             advanced=True,
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="Turn off the flag for these targets by default. Needs --tool gentoo or ebuild.",
+            help="Turn off the flags for these targets by default. Needs --tool gentoo or ebuild.",
         ),
     ] = None,
     *,
     out: Output,
 ) -> None:
-    """Print the settings of a build tool for GPU targets.
+    """Print a build tool's settings for GPU targets.
 
     Example: rocwheel targets flags --tool cmake gfx90a gfx1100
     """
@@ -301,13 +304,15 @@ def detect(
     machine: Machine,
     check: Annotated[
         bool,
-        option("--check", help="Print what blocks access to the GPUs and how to fix it, and fail if anything does."),
+        option(
+            "--check", help="Print what blocks access to the GPUs and how to fix it. Fail if anything blocks access."
+        ),
     ] = False,
 ) -> None:
     """Print the GPU targets of this machine.
 
-    The command reads sysfs and runs nothing. If it finds no GPU, it prints where it looked and what can hide a GPU. The
-    exit status is 2 if a node or an environment variable is invalid.
+    The command reads sysfs and runs no other programs. If it finds no GPU, it prints where it looked and what might
+    hide a GPU. The exit status is 2 if a node or an environment variable is invalid.
 
     Example: rocwheel targets detect --json
     """

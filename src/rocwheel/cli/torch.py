@@ -29,11 +29,11 @@ from rocwheel.repair.options import Mismatch
 from rocwheel.targets.target_set import parse_target_set
 
 _SITE_PACKAGES = "site-packages/"
-torch_app = Group("torch", help="Generate what a build of PyTorch for ROCm needs.")
+torch_app = Group("torch", help="Generate what a ROCm build of PyTorch needs.")
 app.add_command(torch_app)
 
 
-SdkVersionOption = Annotated[str, shared("--rocm", "Set the version of ROCm, which is the version of its packages.")]
+SdkVersionOption = Annotated[str, shared("--rocm", "Set the ROCm version, which is the version of its packages.")]
 
 
 class Pin(str, Enum):
@@ -44,7 +44,7 @@ class Pin(str, Enum):
 
 
 PinOption = Annotated[
-    Pin, option("--pin", help="Accept only this version, or any version with the same major and minor number.")
+    Pin, option("--pin", help="Accept only this version, or any version with the same major and minor numbers.")
 ]
 
 
@@ -53,14 +53,14 @@ def init(
     rocm: SdkVersionOption,
     paths: Annotated[
         list[Path] | None,
-        argument(metavar="PATH", help="Wheels or folders whose libraries are loaded."),
+        argument(metavar="PATH", help="Wheels or folders with the libraries to load."),
     ] = None,
     pin: PinOption = Pin.EXACT,
     mismatch: Annotated[Mismatch, shared("--mismatch")] = "fail",
     *,
     out: Output,
 ) -> None:
-    """Print a _rocm_init.py that loads the SDK's libraries.
+    """Print a _rocm_init.py file that loads the SDK's libraries.
 
     PyTorch imports this file before it loads its own libraries.
 
@@ -81,7 +81,7 @@ def requirements(
         argument(
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="GPU targets of the required packages. Without any, use the targets of the machine.",
+            help="GPU targets for the required packages. By default, the command uses those of this machine.",
         ),
     ] = None,
     pin: PinOption = Pin.EXACT,
@@ -111,7 +111,7 @@ def runpath(
     ] = None,
     family: Annotated[
         str,
-        option("--family", metavar="FAMILY", advanced=True, help="Use the libraries package of this target family."),
+        option("--family", metavar="FAMILY", advanced=True, help="Use the libraries package for this target family."),
     ] = "",
     tool: Annotated[
         str,
@@ -122,8 +122,8 @@ def runpath(
 ) -> None:
     """Print linker flags with the run path to the SDK.
 
-    The output is LDFLAGS for PyTorch, because its CMake files overwrite a run path in an argument. With --at, the
-    output is CMake arguments for an extension.
+    The output is LDFLAGS for PyTorch, because its CMake files overwrite a run path that is passed as an argument. With
+    --at, the output is CMake arguments for an extension.
 
     Example: eval "export $(rocwheel torch runpath)"
         python -m build --wheel

@@ -43,7 +43,7 @@ def verify(
     ],
     *,
     links: Annotated[
-        bool, option("--links", help="Fetch and verify files that indexes list on other servers.")
+        bool, option("--links", help="Fetch and verify the files on other servers that indexes link to.")
     ] = False,
     jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     out: Output,

@@ -35,7 +35,7 @@ ManifestOption = Annotated[
         "--runfiles-manifest",
         metavar="FILE",
         advanced=True,
-        help="Read build outputs from Bazel's runfiles MANIFEST of a target.",
+        help="Read build outputs from the Bazel runfiles MANIFEST for a target.",
     ),
 ]
 VersionOption = Annotated[str, shared("--version", "Set the version of the wheel.")]
@@ -48,23 +48,25 @@ PythonOption = Annotated[
     option(
         "--python-version",
         metavar="X.Y",
-        help="Set the Python version of extension modules without it in their names.",
+        help="Set the Python version of extension modules whose names don't include it.",
     ),
 ]
 PlatformOption = Annotated[str, shared("--platform-tag", "Set the platform tag of the wheel.")]
 WithOption = Annotated[
     list[Path] | None,
-    shared("--with", "Check the wheel with this wheel, folder of wheels, or site-packages folder."),
+    shared("--with", "Check the wheel against this wheel, folder of wheels, or site-packages folder."),
 ]
 SystemRunPathOption = Annotated[
     list[str] | None,
     option("--system-run-path", metavar="DIR", advanced=True, help="Accept this absolute entry in run paths."),
 ]
 RepairOption = Annotated[bool, option("--repair", help="Repair wrong run paths instead of failing.")]
-VerifyOption = Annotated[bool, option(help="Check that every file finds its libraries.")]
+VerifyOption = Annotated[bool, option(help="Check that every file can find its libraries.")]
 OutputOption = Annotated[
     Path,
-    shared("--output", "Write the wheel to this folder, or to exactly this file if it ends with .whl.", metavar="PATH"),
+    shared(
+        "--output", "Write the wheel to this folder, or to this exact file if its name ends with .whl.", metavar="PATH"
+    ),
 ]
 ValuesOption = Annotated[
     list[str] | None,
@@ -174,7 +176,7 @@ def wheel(
 ) -> None:
     """Assemble a wheel from build outputs and a description.
 
-    The command checks that the files of the wheel find their libraries.
+    The command checks that the files in the wheel can find their libraries.
 
     Example: rocwheel wheel --spec plugin.toml --src bazel-bin --with packages/dist --output dist
     """
