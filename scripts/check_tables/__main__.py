@@ -105,7 +105,7 @@ def _fetch(url: str) -> bytes:
     if urlsplit(url).scheme != "https":
         raise InputError(url, "isn't a secure address", expected="a URL that begins with https://")
     request = Request(url, headers={"User-Agent": "rocwheel-check-tables"})  # noqa: S310 (the scheme is checked)
-    with urlopen(request, timeout=_SECONDS) as response:  # noqa: S310 (the scheme is checked)
+    with urlopen(request, timeout=_SECONDS) as response:  # noqa: S310 (the scheme is checked)  # nosec B310
         data: bytes = response.read(_LARGEST + 1)
     return data
 
