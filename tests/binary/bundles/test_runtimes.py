@@ -126,7 +126,7 @@ def test_the_fault_of_comgr_says_what_to_do() -> None:
 def test_the_documentation_has_the_table() -> None:
     text = Path("docs/device-code.md").read_text(encoding="utf-8")
     for row in releases():
-        span = f"{row.since} to {row.last}" if row.last else f"{row.since} and later"
+        span = f"{row.since} through {row.last}" if row.last else f"{row.since} and later"
         numbers = [", ".join(map(str, versions)) for versions in (row.compressed, row.code_objects)]
         [compressed, codes] = [f"version{'s' * (',' in listed)} {listed}" if listed else "no" for listed in numbers]
         assert f"| {row.since if row.since == row.last else span} | {compressed} | {codes} |" in text
