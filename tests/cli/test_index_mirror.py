@@ -340,7 +340,7 @@ def test_a_second_run_asks_for_pages_alone(run: Run, there: Path, tmp_path: Path
 def test_extras_without_requirements_are_refused(run: Run, tmp_path: Path) -> None:
     done = run("index", "mirror", "http://h/", "--project", "rocm[libraries,device]", "-o", tmp_path / "here")
     assert done.status == 2
-    message = "error: --project: rocm[libraries,device] names extras."
+    message = "error: --project: rocm[libraries,device] contains extras."
     assert done.stderr == f"{message} Add --with-requirements, or remove the extras.\n"
 
 

@@ -76,7 +76,7 @@ def test_an_error_that_can_not_be_written_keeps_its_exit_status(full: list[str])
         done = subprocess.run(command, text=True, check=False, stdout=streams["stdout"], stderr=streams["stderr"])
     assert done.returncode == 2
     assert "stdout" in full or json.loads(done.stdout)["errors"][0]["source"] == "absent"
-    assert "stderr" in full or done.stderr.startswith("error: absent: does not exist;")
+    assert "stderr" in full or done.stderr.startswith("error: absent: doesn't exist;")
 
 
 def test_a_working_directory_that_is_gone_is_named(tmp_path: Path) -> None:

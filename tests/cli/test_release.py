@@ -186,7 +186,9 @@ def test_a_signed_statement_is_not_replaced(run: Run, build: Path) -> None:
     signed.write_text('{"payload": "c2lnbmVk"}')
     done = run("attest", build)
     expected = "no file, or a file that rocwheel attest wrote"
-    message = f"error: {signed}: wasn't written by rocwheel attest; expected {expected}. Move it away.\n"
+    message = (
+        f"error: {signed}: wasn't written by rocwheel attest; expected {expected}. Move the file to another folder.\n"
+    )
     assert (done.status, done.stderr) == (2, message)
     assert signed.read_text() == '{"payload": "c2lnbmVk"}'
     assert not (build / "attestations/provenance.json").exists()
@@ -201,7 +203,7 @@ def test_it_says_what_there_is_for_which_platform(run: Run, tmp_path: Path) -> N
         "gfx942: linux",
         "gfx1100: linux, win32",
         "gfx1151: win32",
-        f"made {tmp_path}/dist/rocm-7.0.0.tar.gz of 2",
+        f"created {tmp_path}/dist/rocm-7.0.0.tar.gz from 2",
     ]
 
 

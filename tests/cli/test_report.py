@@ -34,7 +34,7 @@ def test_the_same_facts_are_printed_as_json(run: Run, tmp_path: Path) -> None:
     assert [part["target"] for part in document["files"][0]["parts"]] == ["", "gfx906"]
 
 
-@pytest.mark.parametrize(("output", "found"), [("folder", "a folder"), ("file/x.html", "not a folder")])
+@pytest.mark.parametrize(("output", "found"), [("folder", "a folder"), ("file/x.html", "isn't a folder")])
 def test_a_place_where_no_page_can_go_is_refused_before_anything_is_read(
     output: str, found: str, run: Run, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ def findings(run: Run, wheel: Path, *given: Path) -> list[str]:
     """Return what a strict audit says about the requirements of a wheel."""
     places = [word for path in given for word in ("--with", path)]
     done = run("audit", wheel, *places, "--closed", "--select", "requirement-*")
+    assert done.status in {0, 1}, done.stderr
     return [line.strip() for line in done.stdout.splitlines() if "requires" in line]
 
 

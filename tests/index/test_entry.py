@@ -249,7 +249,7 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
 def test_a_member_that_leads_outside_is_refused_as_by_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
     path = add_wheel("demo")
     write_wheel(path, INFO, {**_contents(path), name: b"x"})
-    expected = f"{path}!{name}: {reason}; expected a path in the environment. Build the wheel again."
+    expected = f"{path}!{name}: {reason}; expected a path inside the environment. Build the wheel again."
     assert fail(path) == expected
 
 
@@ -259,7 +259,7 @@ def test_all_members_with_one_fault_are_named_together(add_wheel: AddWheel) -> N
     write_wheel(path, INFO, {**_contents(path), **outside, "a/../b": b"", "/abs": b""})
     names = ", ".join(f"../{number}.so" for number in range(10))
     many = f"{path}: 13 members ({names} and 3 more): a path that leads out of the wheel"
-    end = "; expected a path in the environment. Build the wheel again."
+    end = "; expected a path inside the environment. Build the wheel again."
     assert fail(path).splitlines() == [
         f"{path}: 2 problems",
         f"  {many}{end}",

@@ -65,7 +65,7 @@ def test_headers_and_names_that_installers_refuse_are_faults(wheel: Path) -> Non
             "its directory entry has a ZIP64 field of 8 bytes",
             "no ZIP64 field, because the sizes fit in the header",
         ),
-        Fault("damaged", member, "has a name with a control character", "a path in the environment"),
+        Fault("damaged", member, "has a name with a control character", "a path inside the environment"),
     )
 
 

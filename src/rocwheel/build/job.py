@@ -184,6 +184,7 @@ def build_trees(
     ``wheel pack`` can create the wheel from it. Packages for families are in ``DEST/FAMILY/DISTRIBUTION``. Raises
     whatever `BuildJob.run` raises. Before anything is written, raises `ProblemsError` if trees already exist.
     """
+    _check_outside(job.dest_dir, (job.inputs.artifact_dir, *job.inputs.more_dirs))
     job.dest_dir.mkdir(parents=True, exist_ok=True)
     with scratch_folder(job.dest_dir.resolve() / "packages") as folder:
         plan, result = msgspec.structs.replace(job, dest_dir=folder, level=0).run(progress=progress, notice=notice)

@@ -141,16 +141,29 @@ def read_selector_facts(path: Path) -> WheelFacts:
 
     Raises `InputError` for any other sdist and for a damaged file.
     """
+    info = _read_info(path)
+    try:
+        facts = _facts(path, info)
+    except (ValueError, KeyError) as e:
+        raise InputError(path, f"its _build_info.py can't be read ({e})", remedy="Build or fetch it again.") from e
+    read_requirements(facts.path, facts.requirements)
+    return facts
+
+
+def read_selector_extras(path: Path) -> tuple[str, ...]:
+    """Return the extras of the sdist. Raises `InputError` for any other sdist and for a damaged file."""
+    info = _read_info(path)
+    return tuple(dict.fromkeys((*info.extras, *info.selected)))
+
+
+def _read_info(path: Path) -> _BuildInfo:
     text = _read_build_info(path)
     if not text:
         raise InputError(path, "has no rocm_sdk/_build_info.py", expected="a wheel, or the sdist of the rocm package")
     try:
-        info = msgspec.convert(parse_literals(text), _BuildInfo)
-        facts = _facts(path, info)
-    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError) as e:
+        return msgspec.convert(parse_literals(text), _BuildInfo)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         raise InputError(path, f"its _build_info.py can't be read ({e})", remedy="Build or fetch it again.") from e
-    read_requirements(facts.path, facts.requirements)
-    return facts
 
 
 def _facts(path: Path, info: _BuildInfo) -> WheelFacts:

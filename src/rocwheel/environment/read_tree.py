@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
@@ -45,7 +44,7 @@ from rocwheel.environment.dist_info import (
 from rocwheel.environment.file_reports import read_device_report, read_pe_report
 from rocwheel.environment.installed_paths import installed_path, wheel_layout
 from rocwheel.environment.loader import find_obstacle
-from rocwheel.environment.package_targets import find_selectors, read_selector_facts
+from rocwheel.environment.package_targets import find_selectors, read_selector_extras, read_selector_facts
 from rocwheel.environment.sdk_layout import sdk_selector
 from rocwheel.environment.tree import (
     Distribution,
@@ -574,7 +573,7 @@ def read_tree(
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files. If
     several paths lead to a file, it is read only once. A file is audited if any of ``paths`` leads to it. The context
-    also includes the SDK's selector, an sdist, if it is in a folder of wheels or in ``with_packages``.
+    also includes the SDK's selector, an sdist, if ``with_packages`` contains it or its folder of wheels.
 
     Raises `InputError` for any other path, and for a context folder without a package or library. Raises
     `ProblemsError` for several such paths. If ``unread`` is a list, errors about ``paths`` are appended to it, and the
@@ -609,20 +608,16 @@ def _selectors(path: Path) -> list[Path]:
     return find_selectors(one for one in paths if fnmatchcase(one.name, names))
 
 
-_EXTRA = re.compile(r"extra == '([^']+)'")
-
-
 def _read_selector(path: Path) -> Distribution:
     """Return the selector in an sdist as context: it has no files, and requires the packages for all GPUs."""
     facts = read_selector_facts(path)
-    extras = dict.fromkeys(extra for text in facts.requirements for extra in _EXTRA.findall(text))
     return Distribution(
         name=facts.name,
         version=facts.version,
         source=str(path),
         dist_info="",
         requires=facts.requirements,
-        extras=tuple(extras),
+        extras=read_selector_extras(path),
         is_context=True,
     )
 

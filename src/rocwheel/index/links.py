@@ -117,7 +117,11 @@ def write_links(
             list_stored(store, layout.index)
             store.tidy()  # these are unfinished files of killed runs
         works = {stream: _Work(store, layout.of_family(stream)) for stream in chosen}
-        raise_all(store.url, [error for stream, work in works.items() for error in work.changed_hashes(chosen[stream])])
+        gone = [_Work(store, layout.of_family(stream)) for stream in works[""].notes.streams if stream not in chosen]
+        changed = [error for stream, work in works.items() for error in work.changed_hashes(chosen[stream])]
+        raise_all(store.url, [*changed, *(error for work in gone for error in work.changed_hashes(chosen[""]))])
+        for stream, work in works.items():
+            work.read_pages(chosen[stream])
         known = {(name, one.sha256): one for work in works.values() for name, one in work.seen.items()}
         files = [file for groups in chosen.values() for group in groups.values() for file in group]
         _examine(files, known, seen, problems, progress)
@@ -142,6 +146,7 @@ class _Work:
         self._store, self._layout = store, layout
         self._before = load(store, self._name)
         self.notes = _read_notes(self._place, self._before)
+        self._pages: dict[str, bytes] = {}
         html = load(store, layout.page("", "html")).data
         require_own(store.place(layout.page("", "html")), is_own=not html or is_root_page(html))
         if html and self._before is NOTHING:
@@ -190,7 +195,7 @@ class _Work:
             project: {file.filename: seen[file.filename, file.sha256] for file in files}
             for project, files in found.items()
         }
-        before = self._read_pages({*pages, *self.notes.pages})
+        before = self._pages
         listed = {name for page in before.values() for name in _listed_names(page)}
         report = self._report(found, listed, [name for name, page in pages.items() if before.get(name) != page.json])
         if is_dry_run:
@@ -198,12 +203,12 @@ class _Work:
         notes = self.notes
         files = {name: {**notes.files.get(name, {}), **facts.get(name, {})} for name in {*notes.files, *facts}}
         ordered = {name: dict(sorted(files[name].items())) for name in sorted(files)}
-        self._note(LinkNotes(_FORMAT, (*streams,), tuple(sorted({*pages, *notes.pages})), ordered))
+        gone = [stream for stream in notes.streams if stream not in streams]
+        self._note(LinkNotes(_FORMAT, (*streams, *gone), tuple(sorted({*pages, *notes.pages})), ordered))
         with open_workers(AT_ONCE) as executor:
             for _ in executor.map(self._write_page, pages, pages.values()):
                 pass
         self._write_page("", make_root_page(pages, families=sorted(streams)))
-        gone = [stream for stream in notes.streams if stream not in streams]
         for stream in gone:
             _Work(self._store, self._layout.of_family(stream))._remove()  # noqa: SLF001
         for project in {*notes.pages} - pages.keys():
@@ -225,8 +230,8 @@ class _Work:
             changed=tuple(changed),
         )
 
-    def _read_pages(self, projects: Iterable[str]) -> dict[str, bytes]:
-        """Return the JSON pages that exist. Raise `InputError` for pages that this command did not write."""
+    def read_pages(self, projects: Iterable[str]) -> None:
+        """Read the existing JSON pages of projects. Raise `InputError` for pages that this command did not write."""
 
         def read(project: str) -> tuple[str, bytes]:
             html = load(self._store, self._layout.page(project, "html"))
@@ -235,7 +240,8 @@ class _Work:
             return project, load(self._store, self._layout.page(project, "json")).data
 
         with open_workers(AT_ONCE) as executor:
-            return {project: data for project, data in executor.map(read, sorted(projects)) if data}
+            found = executor.map(read, sorted({*projects, *self.notes.pages}))
+            self._pages = {project: data for project, data in found if data}
 
     def _write_page(self, project: str, page: Page) -> None:
         for form in _FORMS:

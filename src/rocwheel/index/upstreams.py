@@ -26,7 +26,7 @@ from rocwheel.index.mirror import find_unserved, plan_mirror
 from rocwheel.index.mirror_choice import Choice, Machines, is_pattern, normalized_pattern
 from rocwheel.index.mirror_requirements import unite
 from rocwheel.index.source import IndexSource
-from rocwheel.stores.urls import hide_users, is_web_url, shown_url
+from rocwheel.stores.urls import is_web_url, shown_url
 from rocwheel.targets.serving import label_of_project, serves
 from rocwheel.targets.target_set import parse_target_set
 
@@ -145,7 +145,7 @@ def _problems(path: Path, found: Upstreams) -> Iterator[RocwheelError]:
 
 def _value_problems(path: Path, where: str, one: Upstream) -> Iterator[RocwheelError]:
     if not is_web_url(one.url):
-        found = f"{where} has the URL {quoted(hide_users(one.url))}"
+        found = f"{where} has a URL that isn't a web address"
         yield InputError(path, found, expected="an http:// or https:// URL, which installers can read")
     if not one.projects:
         yield InputError(path, f"{where} has no projects", expected="names or patterns such as 'rocm*'")

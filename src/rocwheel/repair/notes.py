@@ -63,7 +63,7 @@ def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
         elif file.problem:
             yield InputError(file.source, file.problem, remedy=_AGAIN)
         elif reason := outside_reason(file.member):
-            yield InputError(file.source, reason, expected="a path in the environment", remedy=_AGAIN)
+            yield InputError(file.source, reason, expected="a path inside the environment", remedy=_AGAIN)
     for conflict in find_conflicts(files):
         expected = "only one file at each path"
         yield InputError(conflict.files[0].source, conflict.found, expected=expected, remedy=_AGAIN)

@@ -147,7 +147,7 @@ def verify_wheel(path: Path, executor: Executor, progress: Progress) -> Verified
         members = {member.name: member for member in archive.members}
         faults += [Fault("damaged", str(one.source), one.found, one.expected) for one in archive.refused]
         faults += [
-            Fault("damaged", member.source, f"has {reason}", "a path in the environment")
+            Fault("damaged", member.source, f"has {reason}", "a path inside the environment")
             for member in archive.members
             if (reason := outside_reason(member.name))
         ]

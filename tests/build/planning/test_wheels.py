@@ -55,7 +55,7 @@ def test_copies_become_relays_and_the_bytes_saved_are_told(run: Run, tmp_path: P
     assert wheel.read(f"{BIN}/wasm-ld.exe") == make_relay("lld.exe", ["-flavor", "wasm"])
     assert wheel.getinfo(f"{BIN}/clang.exe").file_size == 14336
     assert wheel.getinfo(f"{BIN}/amdclang++.exe").file_size == 14336
-    assert "7 relays: 35.8 kB in the place of 100.4 kB" in said
+    assert "7 relays: 35.8 kB instead of 100.4 kB" in said
 
 
 @pytest.mark.slow

@@ -281,7 +281,7 @@ def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(tm
     dist = tmp_path / "dist"
     make_wheel(dist, "good", {"good/__init__.py": b""}, version="1.0rc1")
     wheel = make_wheel(dist, "bad", {"bad/__init__.py": b"", name: b"evil"}, version="1.0rc1")
-    message = f"/dist/{wheel.name}!{name}: {OUTSIDE[name]}; expected a path in the environment."
+    message = f"/dist/{wheel.name}!{name}: {OUTSIDE[name]}; expected a path inside the environment."
     check_refused(dist, "1.0", tmp_path / "out", f"{message} Build the wheel again.")
 
 
@@ -290,7 +290,7 @@ def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_
     one = make_wheel(dist, "a", {"../x": b"", "/y": b""}, version="1.0rc1")
     other = make_wheel(dist, "b", {"../x": b""}, version="1.0rc1")
     (dist / "c-1.0rc1-py3-none-any.whl").write_bytes(b"no zip")
-    rest = "expected a path in the environment. Build the wheel again."
+    rest = "expected a path inside the environment. Build the wheel again."
     check_refused(
         dist,
         "1.0",

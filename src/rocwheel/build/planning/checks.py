@@ -17,6 +17,7 @@ from rocwheel.binary.platform import Platform
 from rocwheel.build.plan import FileMember, PlannedWheel, PlanWarning, TarMember, member_files, member_paths
 from rocwheel.build.planning.options import FAMILY_OPTIONS
 from rocwheel.build.planning.wheels import lacking_relays, members_floor
+from rocwheel.build.recipe import is_per_variant
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.messages import count, first_of, shortened
 from rocwheel.core.names import (
@@ -90,6 +91,9 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
         return
     present = {package.key for package in placed}
     selector = basis.recipe.selector
+    if not selector.requires:
+        option, found = "[selector]", "requires no package, which would name the libraries of each platform"
+        raise InputError(option, found, expected='requires = ["core"]', remedy="Correct the recipe.")
     named = dict.fromkeys((*selector.requires, *(key for keys in selector.extras.values() for key in keys)))
     absent = [key for key in named if key not in present and basis.recipe.packages[key].kind != "device"]
     expected = "such files, because rocm requires the package on both platforms"
@@ -112,7 +116,9 @@ def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basi
     """
     source, remedy = "rocm", "Correct [selector] in the recipe."
     chosen = [*info.get("REQUIRES_SELECTED", ()), *info["SELECTED"].values()]
-    if info.get("REQUIRES_SELECTED") and not (decides and info["REQUIRES"]):
+    first = basis.recipe.selector.requires[:1]
+    is_first_fixed = not any(is_per_variant(basis.recipe.packages[key], basis.layout) for key in first)
+    if info.get("REQUIRES_SELECTED") and not (decides and is_first_fixed):
         found = f"requires {', '.join(info['REQUIRES_SELECTED'])}, which depends on the GPU"
         expected = "a package for all GPUs before it" if decides else "--selector sdist: a wheel can't choose"
         source = "rocm: requires"

@@ -144,8 +144,10 @@ def _plan_group(
     group = PackageGroup(basis, tuple(together))
     dropped: list[Dropped] = []
     facts = make_selector_facts(group)
-    modules = {f"{PLATFORM_FACTS}.py": render_literals(platform_facts(facts))} if basis.release else {}
-    wheels = _wheels(group, prefixes, targets, folder, dropped, {basis.recipe.selector.requires[0]: modules})
+    modules: dict[str, dict[str, str]] = {}
+    if basis.release:
+        modules[basis.recipe.selector.requires[0]] = {f"{PLATFORM_FACTS}.py": render_literals(platform_facts(facts))}
+    wheels = _wheels(group, prefixes, targets, folder, dropped, modules)
     declared, report = declare_targets(list(wheels))
     decides = basis.options.selector == "sdist"
     check_selector(build_info(facts, decides=decides), declared, basis, decides=decides)
