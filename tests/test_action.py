@@ -70,7 +70,7 @@ def test_packages_that_are_installed_with_them_are_not_audited(temp: Path, sampl
 
 def test_a_path_is_never_taken_for_an_option(temp: Path) -> None:
     done, _ = run_audit(temp, paths="--rules")
-    assert (done.returncode, "--rules: does not exist" in done.stderr) == (2, True)
+    assert (done.returncode, "--rules: doesn't exist" in done.stderr) == (2, True)
 
 
 def test_every_input_reaches_a_step_and_none_is_put_into_a_script() -> None:

@@ -198,7 +198,7 @@ def test_the_sample_for_windows_can_replace_an_earlier_demo(tmp_path: Path) -> N
 
 def test_without_uv_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    with pytest.raises(InputError, match=r"uv: is not installed; .* pip install uv"):
+    with pytest.raises(InputError, match=r"uv: isn't installed; .* pip install uv"):
         run_demo(tmp_path / "demo", platform=Platform.WINDOWS)
     assert not (tmp_path / "demo").exists()
 

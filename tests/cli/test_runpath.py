@@ -117,7 +117,7 @@ def test_set_can_write_the_old_rpath(run: Run, tmp_path: Path) -> None:
 def test_set_copies_a_file_that_is_right_byte_for_byte(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "program-pie"
     finished = run("set", "/opt/answer", source, "--output", tmp_path)
-    assert finished.stdout == f"{tmp_path / 'program-pie'}: right already, copied as it is\n"
+    assert finished.stdout == f"{tmp_path / 'program-pie'}: already correct, copied unchanged\n"
     assert (tmp_path / "program-pie").read_bytes() == source.read_bytes()
 
 
@@ -274,7 +274,7 @@ def test_runpath_for_names_packages_that_it_does_not_know(run: Run, tmp_path: Pa
     tree = build_tree(tmp_path / "tree", Lib("a.so"))
     finished = run("for", tree / "a.so", "--at", "demo/", "--with", "rocm-sdk-cor")
     expected = "a wheel, a folder, or one of rocm-sdk-core, rocm-sdk-libraries"
-    assert finished == (2, "", f"error: --with rocm-sdk-cor: does not exist; expected {expected}\n")
+    assert finished == (2, "", f"error: --with rocm-sdk-cor: doesn't exist; expected {expected}\n")
 
 
 def test_a_file_before_the_run_path_is_recognized(run: Run, tmp_path: Path) -> None:

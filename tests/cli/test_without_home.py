@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SAID = (
     "error: ROCWHEEL_CACHE_DIR: isn't set, and this user has no home folder; expected a folder for the "
-    "rocwheel cache. Set ROCWHEEL_CACHE_DIR to a folder."
+    "rocwheel cache. Set ROCWHEEL_CACHE_DIR to the path of a folder."
 )
 
 

@@ -224,7 +224,7 @@ def test_the_wheel_itself_is_never_overwritten(run: Run, plugin_wheel: Path, sdk
     done = run("repair", repaired, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert done.stderr.endswith(
-        f"error: {tmp_path / 'out'}: holds {repaired.name} itself; expected another folder. Change --output.\n"
+        f"error: {tmp_path / 'out'}: contains {repaired.name} itself; expected another folder. Change --output.\n"
     )
     assert repaired.read_bytes() == before
 
@@ -236,7 +236,7 @@ def test_a_folder_that_holds_a_wheel_is_refused_under_any_spelling_and_name(
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", ".")
     assert done.status == 2
     assert done.stderr.endswith(
-        f"error: .: holds {plugin_wheel.name} itself; expected another folder. Change --output.\n"
+        f"error: .: contains {plugin_wheel.name} itself; expected another folder. Change --output.\n"
     )
     assert list(plugin_wheel.parent.iterdir()) == [plugin_wheel]
 

@@ -540,4 +540,4 @@ def test_a_folder_without_packages_has_no_problem(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_the_problem_of_the_graph(tmp_path: Path) -> None:
-    assert "does not exist" in read_graph([tmp_path / "absent"]).problem
+    assert "doesn't exist" in read_graph([tmp_path / "absent"]).problem

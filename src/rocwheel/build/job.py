@@ -134,8 +134,8 @@ class BuildJob(msgspec.Struct, frozen=True):
         raises. Raises `WorkError` if writing fails.
         """
         check_destination(self.dest_dir / "dist")
-        _check_outside(self.dest_dir, (self.inputs.artifact_dir, *self.inputs.more_dirs))
         check_manifest_place(self.dest_dir)
+        _check_outside(self.dest_dir, (self.inputs.artifact_dir, *self.inputs.more_dirs))
         check_level(self.level)
         workers = worker_count(self.jobs)
         source_date = self.inputs.source_date()

@@ -83,7 +83,7 @@ def test_metadata_of_something_else_than_the_file_name_says_is_refused(
     path = write_wheel(tmp_path / "demo-1.0+rocm7-py3-none-any.whl", INFO, files)
     with pytest.raises(InputError) as raised:
         read_finished_wheel(path)
-    assert str(raised.value) == f"{path}: {found} as in the file name"
+    assert str(raised.value) == f"{path}: {found}, as in the file name"
 
 
 @pytest.mark.parametrize(
