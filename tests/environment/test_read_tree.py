@@ -514,7 +514,7 @@ def test_each_folder_is_a_step_of_its_size(tmp_path: Path) -> None:
 VARIANT = json.dumps(variant_document("gfx942", ["gfx942"])).encode()
 UNLABELED = (
     "has demo-1.0.dist-info/variant.json, as variant wheels do, but no label in its file name; expected "
-    "NAME-VERSION-PYTHON-ABI-PLATFORM-LABEL.whl. Rename it back."
+    "NAME-VERSION-PYTHON-ABI-PLATFORM-LABEL.whl. Restore the file's original name."
 )
 UNSAID = (
     "has the variant label 'gfx1100' in its name, but no demo-1.0.dist-info/variant.json; expected "

@@ -50,7 +50,7 @@ def test_what_cannot_be_read_comes_as_the_error_that_says_so(tmp_path: Path) -> 
         "with its central directory at the end"
     )
     pipe = f"{tmp_path}/pipe: isn't a regular file; expected a binary, a folder, or a wheel"
-    absent = f"{tmp_path}/none: can't be read (No such file or directory). Check that it exists and may be read."
+    absent = f"{tmp_path}/none: can't be read (No such file or directory). Check whether it exists and is readable."
     texts = [names_in(tmp_path / name) for name in ("cut.whl", "pipe", "none")]
     assert texts == [[("", cut)], [("", pipe)], [("", absent)]]
     assert len(names_in(tmp_path)) == 1

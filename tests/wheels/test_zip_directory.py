@@ -102,7 +102,7 @@ def test_an_archive_that_unpacks_to_far_more_than_libraries_do_is_refused(
         read_directory(path)
     assert str(error.value) == (
         f"{path}: unpacks {path.stat().st_size} bytes to 17825792 bytes; expected at "
-        "most 1 GiB, or 200 times its size. "
+        "most 1 GiB, or 200 times its packed size. "
         "If you trust the archive, pack it again without compression."
     )
 
