@@ -56,7 +56,8 @@ def test_whatever_is_written_can_be_read_by_its_path(tmp_path: Path) -> None:
 
 def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-    message = f"TMPDIR: is {tmp_path}/none, a folder in which no file can be created. Correct or unset the variable."
+    found = f"TMPDIR: is {tmp_path}/none, a folder in which no file can be created (No such file or directory)."
+    message = f"{found} Correct or unset the variable."
     with (
         pytest.raises(WorkError, match=f"^{re.escape(message)}$"),
         open_temporary(),

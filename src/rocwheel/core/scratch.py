@@ -90,9 +90,18 @@ def temporary_folder() -> str:
     if not named:
         return tempfile.gettempdir()
     if not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
-        source, found = "TMPDIR", f"is {named}, a folder in which no file can be created"
+        source, found = "TMPDIR", f"is {named}, a folder in which no file can be created{_reason(named)}"
         raise WorkError(source, found, remedy="Correct or unset the variable.")
     return named
+
+
+def _reason(folder: str) -> str:
+    """Return in parentheses why no file can be created in a folder; empty if one can be created by now."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as e:
+        return f" ({e.strerror})"
+    return ""
 
 
 def write_all(file: IO[bytes], data: bytes | bytearray | memoryview) -> None:
