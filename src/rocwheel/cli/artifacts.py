@@ -127,7 +127,7 @@ def list_(
     *,
     out: Output,
 ) -> None:
-    """List artifacts with the number and size of their files.
+    """List artifacts with the number and total size of their files.
 
     With -v, the command lists the files in each artifact. The exit status is 2 if an artifact can't be read; the other
     artifacts are still listed.

@@ -222,7 +222,7 @@ def demo(
         Platform,
         option(
             "--platform",
-            help="Use the sample SDK for this system. The SDK for Windows is installed with uv and isn't tested.",
+            help="Use the sample SDK for this system. The SDK for Windows is installed with uv, but isn't tested.",
         ),
     ] = Platform.LINUX,
     *,

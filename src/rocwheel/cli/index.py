@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def print_edited(pages: Iterable[str]) -> None:
-    """List pages that were written again on standard error."""
+    """On standard error, list the pages that were rewritten."""
     for page in pages:
         text = "was edited by hand; now it matches the files again, and the marks of yanked files are kept"
         messages.print(f"{in_one_line(page)}: {text}", markup=False)

@@ -132,8 +132,8 @@ def commands(
 ) -> None:
     """Print the commands that build the JAX wheels.
 
-    There are commands for both wheels and each Python version. The Makefile has targets for the wheels (jax-rocm-pjrt,
-    jax-rocm-plugin, and wheels) and variables that you can override.
+    There are commands for each of the two wheels and for each Python version. The Makefile has targets for the wheels
+    (jax-rocm-pjrt, jax-rocm-plugin, and wheels) and variables that you can override.
 
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --format makefile
     """

@@ -58,7 +58,7 @@ class FolderToMake(PosixPath):
 
 
 _PLACES = frozenset({"DIR", "DIST_DIR", "FILE", "FOLDER", "PATH", "PLACE", "PREFIX", "STORE", "URL"})
-"""Placeholders of parameters that accept paths as text. The type `Path` identifies all other parameters for paths."""
+"""Placeholders for parameters that accept paths as text. The type `Path` identifies all other parameters for paths."""
 _LIBRARY = "LIBRARY"
 _FILE_OR_FOLDER = "OUTPUT"
 """The placeholder of an option for either a file or a folder, which the command creates."""

@@ -61,7 +61,7 @@ class SymbolNames:
     """The dynamic string table, read once, for symbol names.
 
     Linkers let names share their ends, so the total size of all names may be a few times the size of the table. In a
-    damaged file, symbols may begin at every byte of one long name and take gigabytes.
+    damaged file, symbols may begin at every byte of one long name and take up gigabytes.
     """
 
     def __init__(self, file: DynamicFile) -> None:

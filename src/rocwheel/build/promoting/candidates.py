@@ -66,7 +66,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 def read_candidates(dist: Path) -> dict[str, list[Candidate]]:
     """Read the distributions in ``dist`` and, for per-family sets, in its subfolders. Return them, keyed by folder.
 
-    Distributions directly in ``dist`` are a set, or several sets share them. Raises `InputError`, or `ProblemsError`
+    Distributions directly in ``dist`` form a set, or several sets share them. Raises `InputError`, or `ProblemsError`
     with all errors, if there are no distributions, and for files that can't be read, contradict their names, contain
     members that installers reject, or are neither a wheel nor an sdist.
     """

@@ -478,8 +478,8 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
 
     With ``mend``, these libraries are joined in unnamed files during the block, so that they can be split again. Their
     code is removed from archives, and archives without other code are omitted. Raises `InputError`, or `ProblemsError`
-    for several problems, if code objects can't be distinguished to correct a library. Raises the same errors as
-    `plan_library_join` and `plan_join`.
+    for several problems, if a library can't be corrected because its code objects can't be told apart. Raises the same
+    errors as `plan_library_join` and `plan_join`.
     """
     archives = [archive for found in map_collecting(subject, read_archive_file, files) for archive in found]
     libraries = [found for libraries in map_collecting(subject, _read_library, files) for found in libraries]
