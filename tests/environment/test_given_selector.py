@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.build.merging.selectors import write_selector
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -56,3 +57,10 @@ def test_a_folder_without_the_selector_does_not_provide_rocm(run: Run, sample_di
     assert findings(run, wheel, core) == [
         "ext-1.0-py3-none-any.whl requires rocm, but no given package provides it",
     ]
+
+
+def test_an_extra_that_adds_nothing_is_an_extra(run: Run, tmp_path: Path) -> None:
+    sdist = write_selector(tmp_path / "sdk")
+    make_wheel(tmp_path / "sdk", "rocm-sdk-core", {"x.py": b""}, version="7.0.0", tag="py3-none-any")
+    wheel = make_wheel(tmp_path / "dist", "ext", {"y.py": b""}, requires=("rocm[device]",), tag="py3-none-any")
+    assert findings(run, wheel, sdist) == []

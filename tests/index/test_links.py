@@ -396,6 +396,49 @@ def test_a_stream_that_is_no_longer_declared_loses_its_pages_but_not_its_hashes(
         write(tmp_path, offer_alpha(server, b"two"), first='streams = ["old"]')
 
 
+@pytest.mark.parametrize("number", range(12))
+def test_a_run_that_is_killed_while_a_stream_goes_leaves_nothing_of_the_stream(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    url = offer_alpha(server)
+    write(tmp_path, url, first='streams = ["old"]')
+    store, done = FolderStore(tmp_path / "www"), []
+    change = {name: getattr(store, name) for name in ("swap", "delete")}
+
+    def until(name: str, *arguments: Any) -> Any:
+        done.append(name)
+        if len(done) > number:
+            raise KeyboardInterrupt
+        return change[name](*arguments)
+
+    for name in change:
+        monkeypatch.setattr(store, name, partial(until, name))
+    with suppress(KeyboardInterrupt):
+        write_links(read_upstreams(listing(tmp_path, url)), store, Layout("simple"))
+    write(tmp_path, url)
+    assert list((tmp_path / "www/simple/old").rglob("index.*")) == []
+
+
+def test_a_changed_hash_is_refused_also_if_its_stream_is_gone(server: Server, tmp_path: Path) -> None:
+    write(tmp_path, offer_alpha(server), first='streams = ["old"]')
+    # Given a united index whose notes lost the file, so that only the notes of the stream have it
+    notes = json.loads((tmp_path / "www/simple/.rocwheel-links.json").read_text())
+    (tmp_path / "www/simple/.rocwheel-links.json").write_text(json.dumps(notes | {"files": {}}))
+    with pytest.raises(InputError, match="but this index already listed another hash"):
+        write(tmp_path, offer_alpha(server, b"two"), first='streams = ["new"]')
+    assert not (tmp_path / "www/simple/new").exists()
+
+
+def test_a_page_of_others_is_found_before_any_page_is_written(server: Server, tmp_path: Path) -> None:
+    page = tmp_path / "www/simple/alpha/index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("mine")
+    before = snapshot(tmp_path / "www")
+    with pytest.raises(InputError):
+        write(tmp_path, offer_alpha(server), first='streams = ["nightly"]')
+    assert snapshot(tmp_path / "www") == before
+
+
 def test_a_stream_can_not_have_the_name_of_a_project(server: Server, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="alpha: is the page of a project, so it can't be the name of a stream"):
         write(tmp_path, offer_alpha(server), first='streams = ["alpha"]')
@@ -468,7 +511,7 @@ def test_the_listing_in_the_guide_can_be_read(tmp_path: Path) -> None:
     assert [upstreams.owner("rocm-sdk-core", stream) for stream in ("", "release", "nightly")] == [1, 1, 3]
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(16))
 def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:

@@ -29,6 +29,11 @@ class Platform(str, enum.Enum):
         """The name for sentences, such as ``Windows``."""
         return self.value.capitalize()
 
+    @property
+    def sys_platform(self) -> str:
+        """The value of the environment marker ``sys_platform`` (:pep:`508`)."""
+        return "win32" if self is Platform.WINDOWS else "linux"
+
 
 def platform_of(binary: Elf | Pe) -> Platform | None:
     """Return the operating system that runs or loads a binary, regardless of its machine.

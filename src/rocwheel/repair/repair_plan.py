@@ -20,7 +20,7 @@ from rocwheel.environment.platform_tags import misplaced_code, repaired_platform
 from rocwheel.environment.read_tree import WheelReading, read_environments
 from rocwheel.environment.run_path_choice import SetRunpath
 from rocwheel.environment.run_path_entries import leads_nowhere, resolve_entry, split_run_path
-from rocwheel.environment.sdk_layout import sdk_folders
+from rocwheel.environment.sdk_layout import sdk_folders, sdk_selector
 from rocwheel.environment.tree import Distribution, Tree
 from rocwheel.repair.changes import (
     Change,
@@ -72,8 +72,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-_CORE, _SELECTOR = canonicalize_name("rocm-sdk-core"), canonicalize_name("rocm")
-"""The package with the ROCm runtime, and the package with the module ``rocm_sdk``."""
+_CORE = canonicalize_name("rocm-sdk-core")
+"""The package with the ROCm runtime."""
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,9 +269,10 @@ def _initializer_requires(wheel: _Wheel, added: Sequence[str]) -> Iterator[str]:
     if not wheel.options.init or not any(preload_names(wheel.loadable)):
         return
     known = {canonicalize_name(one.name): one for one in readable_requirements((*wheel.owner.requires, *added))}
-    if _SELECTOR not in known:
+    selector = canonicalize_name(sdk_selector().distribution)
+    if selector not in known:
         core = known.get(_CORE)
-        yield f"{_SELECTOR}{core.specifier if core else ''}"
+        yield f"{selector}{core.specifier if core else ''}"
 
 
 def _dropped(file: InstalledFile, edit: SetRunpath | None) -> tuple[str, ...]:

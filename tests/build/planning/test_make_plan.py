@@ -434,3 +434,22 @@ def test_variants_of_no_packages_are_refused() -> None:
 
 def test_no_variants_are_made_unasked() -> None:
     assert variants_of(plan(*COMMON, *KERNELS.values()), "rocm-sdk-device") == {}
+
+
+def test_a_selector_may_require_nothing() -> None:
+    recipe = load_recipe()
+    recipe = msgspec.structs.replace(recipe, selector=msgspec.structs.replace(recipe.selector, requires=()))
+    made = make_plan(make_catalog(*COMMON), recipe, make_facts(ELVES), PlanOptions())
+    assert [sdist.distribution for sdist in made.sdists] == ["rocm"]
+
+
+def test_the_same_selector_for_both_platforms_must_require_a_package() -> None:
+    recipe = load_recipe()
+    recipe = msgspec.structs.replace(recipe, selector=msgspec.structs.replace(recipe.selector, requires=()))
+    options = PlanOptions(linux_families=("gfx906",), windows_families=("gfx1100",))
+    with pytest.raises(InputError) as caught:
+        make_plan(make_catalog(*COMMON, *KERNELS.values()), recipe, make_facts(ELVES), options)
+    assert str(caught.value) == (
+        "[selector]: requires no package, which would name the libraries of each platform; expected "
+        'requires = ["core"]. Correct the recipe.'
+    )

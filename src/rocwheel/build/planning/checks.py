@@ -105,9 +105,6 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
         raise ProblemsError(root, problems)
 
 
-_SYSTEMS = {Platform.LINUX: "linux", Platform.WINDOWS: "win32"}
-
-
 def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basis: PlanBasis, *, decides: bool) -> None:
     """Raise `ProblemsError` with every requirement of the selector that installers can't read or can't satisfy.
 
@@ -124,7 +121,7 @@ def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basi
         source = "rocm: requires"
         raise InputError(source, found, expected=expected, remedy=remedy)
     there = {canonicalize_name(wheel.metadata.name) for wheel in wheels}
-    system = _SYSTEMS[basis.facts.platform]
+    system = basis.facts.platform.sys_platform
     here = [family for family, row in info["FAMILIES"].items() if system in row["platforms"]]
     texts = [(text, "") for text in info["REQUIRES"]]
     texts += [(text.replace("{family}", family), "") for text in chosen for family in here]

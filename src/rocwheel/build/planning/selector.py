@@ -220,8 +220,6 @@ def _required(requirements: dict[str, str]) -> dict[str, list[str]]:
     return {"REQUIRES": fixed, **({"REQUIRES_SELECTED": chosen} if chosen else {})}
 
 
-_SYSTEMS = {Platform.LINUX: "linux", Platform.WINDOWS: "win32"}
-"""Values of ``sys_platform``."""
 _RELEASE_MACHINES = {Platform.LINUX: "x86_64", Platform.WINDOWS: "AMD64"}
 """Values of ``platform_machine`` where ROCm exists for both platforms."""
 PLATFORM_FACTS = "_platform_facts"
@@ -254,11 +252,11 @@ def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> d
     }
     suffix = facts.basis.options.module_suffix
     required = {key: f"{one.distribution}=={version}" for key, one in names.items()}
-    systems = {key: [_SYSTEMS[name] for name, one in recipes.items() if key in one.packages] for key in names}
+    systems = {key: [name.sys_platform for name, one in recipes.items() if key in one.packages] for key in names}
     families: dict[str, dict[str, list[str]]] = {
         target: {
             "targets": list(served),
-            "platforms": [_SYSTEMS[name] for name, targets in release.targets.items() if target in targets],
+            "platforms": [name.sys_platform for name, targets in release.targets.items() if target in targets],
         }
         for target, served in facts.families.items()
     }
@@ -278,8 +276,8 @@ def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> d
         "VERSION": version,
         "LAYOUT": layout,
         "MODULE_SUFFIX": suffix,
-        "PLATFORMS": [*_SYSTEMS.values()],
-        "MACHINES": {_SYSTEMS[platform]: [machine] for platform, machine in _RELEASE_MACHINES.items()},
+        "PLATFORMS": [name.sys_platform for name in Platform],
+        "MACHINES": {platform.sys_platform: [machine] for platform, machine in _RELEASE_MACHINES.items()},
         "FAMILIES": families,
         "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": {
@@ -306,7 +304,7 @@ def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> d
 
 def _marker(systems: Sequence[str]) -> str:
     """Return the marker of a requirement that only these values of ``sys_platform`` have."""
-    if len(systems) == len(_SYSTEMS):
+    if len(systems) == len(Platform):
         return ""
     return " or ".join(f"sys_platform == '{system}'" for system in systems)
 
