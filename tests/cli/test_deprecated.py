@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     [
         ("version", "--version", "rocwheel: 'version' is deprecated; use '--version'."),
         ("version --json -q", "--version --json", "rocwheel: 'version' is deprecated; use '--version'."),
+        ("version --bogus", "--version --bogus", "rocwheel: 'version' is deprecated; use '--version'."),
         ("help targets list", "targets list --help", "rocwheel: 'help' is deprecated; use '--help'."),
         ("plan a --json", "build --dry-run a --json", "rocwheel: 'plan' is deprecated; use 'build --dry-run'."),
         ("index unyank a", "index yank --undo a", "rocwheel: 'index unyank' is deprecated; use 'index yank --undo'."),

@@ -100,8 +100,8 @@ def _replace_command(words: Sequence[str]) -> tuple[list[str], list[str]]:
     if old is None:
         return list(words), []
     now, rest = COMMANDS[old], list(words[len(old.split()) :])
-    if old == _VERSION:  # `about` has no messages that --quiet could suppress
-        rest = [word for word in rest if word == "--json"]
+    if old == _VERSION:  # the version has no messages that --quiet could suppress
+        rest = [word for word in rest if word not in {"--quiet", "-q"}]
     replaced = [*rest, now] if old == _HELP else [*now.split(), *rest]
     return replaced, [_notice(old, now)]
 
