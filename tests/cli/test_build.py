@@ -6,7 +6,7 @@ import json
 import os
 import re
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,8 @@ from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.support.command_line import Run
 
 
 pytestmark = pytest.mark.slow
@@ -37,6 +39,16 @@ def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
     sizes = {row["path"]: row["size"] for row in result["distributions"]}
     assert sizes == {str(path): path.stat().st_size for path in (tmp_path / "dist").iterdir()}
     assert done.stderr == ""
+
+
+def test_an_interrupted_build_is_called_incomplete(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rocwheel.cli.build.BuildJob.run", interrupt)
+    status, text, messages = run("build", SAMPLE, "-d", tmp_path)
+    assert (status, text) == (130, "")
+    assert messages == f"the build in {tmp_path} is incomplete; run the same command again\ninterrupted\n"
 
 
 def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:

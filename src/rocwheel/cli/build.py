@@ -107,15 +107,20 @@ def build(
         return
     used_level = _level_again(inputs, level, dest_dir)
     progress, began = make_progress(quiet=out.quiet), time.monotonic()
-    if scheduler is None:
-        place = packed_cache(os.environ) if cache else None
-        made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(
-            progress=progress, notice=report_warning
-        )
-    else:
-        made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(
-            message_printer(quiet=out.quiet), progress=progress
-        )
+    try:
+        if scheduler is None:
+            place = packed_cache(os.environ) if cache else None
+            made, result = BuildJob(inputs, Path(dest_dir), used_level, jobs, place).run(
+                progress=progress, notice=report_warning
+            )
+        else:
+            made, result = ClusterJob(inputs, dest_dir, scheduler, used_level).run(
+                message_printer(quiet=out.quiet), progress=progress
+            )
+    except KeyboardInterrupt:
+        if not out.quiet:
+            messages.print(f"the build in {dest_dir} is incomplete; run the same command again", markup=False)
+        raise
     if result.removed and not out.quiet:
         names = ", ".join(Path(path).name for path in result.removed)
         messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
