@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from rocwheel.cli.option_table import MEANINGS
 from tests.support.commands import COMMANDS
+from tests.support.option_table import MEANINGS
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
