@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -326,3 +328,10 @@ def test_unknown_names_are_refused(arguments: list[str]) -> None:
 def test_only_secure_addresses_are_read() -> None:
     with pytest.raises(InputError, match="isn't a secure address"):
         command.read_place("http://example.org/list")
+
+
+def test_a_redirect_to_an_insecure_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    response = SimpleNamespace(url="http://example.org/list", read=lambda _: b"")
+    monkeypatch.setattr(command, "urlopen", lambda *_, **__: nullcontext(response))
+    with pytest.raises(InputError, match="isn't a secure address"):
+        command.read_place("https://example.org/list")

@@ -102,12 +102,17 @@ def read_place(place: str) -> str:
 
 
 def _fetch(url: str) -> bytes:
-    if urlsplit(url).scheme != "https":
-        raise InputError(url, "isn't a secure address", expected="a URL that begins with https://")
+    _require_https(url)
     request = Request(url, headers={"User-Agent": "rocwheel-check-tables"})  # noqa: S310 (the scheme is checked)
     with urlopen(request, timeout=_SECONDS) as response:  # noqa: S310 (the scheme is checked)  # nosec B310
+        _require_https(response.url)  # a server may redirect to another address
         data: bytes = response.read(_LARGEST + 1)
     return data
+
+
+def _require_https(url: str) -> None:
+    if urlsplit(url).scheme != "https":
+        raise InputError(url, "isn't a secure address", expected="a URL that begins with https://")
 
 
 def report_lines(differences: Sequence[Difference], known_reasons: Sequence[str] = ()) -> Iterator[str]:

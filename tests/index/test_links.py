@@ -166,6 +166,19 @@ def test_facts_of_a_json_page_are_carried_over_without_asking_for_the_file(serve
     assert not [path for path, _ in server.requests if path.startswith("/dist")]
 
 
+def test_a_date_in_the_future_becomes_the_time_of_the_first_run(server: Server, tmp_path: Path) -> None:
+    server.add("/simple/", Reply(b'{"meta": {"api-version": "1.1"}, "projects": [{"name": "alpha"}]}', JSON))
+    file = {"filename": ALPHA, "url": f"/dist/{ALPHA}", "hashes": {"sha256": sha(b"one")}, "size": 77}
+    file["upload-time"] = "2999-01-02T03:04:05Z"
+    page = {"meta": {"api-version": "1.1"}, "name": "alpha", "files": [file]}
+    server.add("/simple/alpha/", Reply(json.dumps(page).encode(), JSON))
+    write(tmp_path, f"{server.address}/simple/")
+    first = snapshot(tmp_path / "www")
+    assert files(tmp_path)[0]["upload-time"] < "2999"
+    write(tmp_path, f"{server.address}/simple/")
+    assert snapshot(tmp_path / "www") == first
+
+
 @pytest.mark.parametrize(("served", "found"), [(b"Name: alpha\n", sha(b"Name: alpha\n")), (None, None)])
 def test_core_metadata_is_listed_if_its_server_has_it(
     server: Server, tmp_path: Path, served: bytes | None, found: str | None
@@ -564,6 +577,7 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
             "[[index]]\nurl = 'http://h/'\nprojects = ['a*']\n[[index]]\nurl = 'http://i/'\nprojects = ['A_B']",
             "index 2 lists a-b, which belongs to index 1",
         ),
+        ("pool = ['B']\n[[index]]\nurl = 'http://h/'\nprojects = ['a']", "pool lists 'B', which no index has"),
     ],
 )
 def test_a_listing_that_can_not_be_used_is_an_error(tmp_path: Path, text: str, found: str) -> None:

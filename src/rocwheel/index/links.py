@@ -210,11 +210,20 @@ class _Work:
                 pass
         self._write_page("", make_root_page(pages, families=sorted(streams)))
         for stream in gone:
-            _Work(self._store, self._layout.of_family(stream))._remove()  # noqa: SLF001
+            _Work(self._store, self._layout.of_family(stream)).remove()
         for project in {*notes.pages} - pages.keys():
             self._remove_page(project)
         self._note(LinkNotes(_FORMAT, (*streams,), tuple(sorted(pages)), ordered))
         return report
+
+    def remove(self) -> None:
+        """Remove the pages of an index that is no longer wanted. The hashes stay."""
+        if self._before is NOTHING:
+            return
+        self._remove_page("")
+        for project in self.notes.pages:
+            self._remove_page(project)
+        self._note(msgspec.structs.replace(self.notes, pages=()))
 
     def _report(
         self, found: Mapping[str, Sequence[ListedFile]], listed: set[str], changed: Sequence[str]
@@ -251,15 +260,6 @@ class _Work:
     def _remove_page(self, project: str) -> None:
         for form in reversed(_FORMS):
             self._store.delete(self._layout.page(project, form))
-
-    def _remove(self) -> None:
-        """Remove the pages of an index that is no longer wanted. The hashes stay."""
-        if self._before is NOTHING:
-            return
-        self._remove_page("")
-        for project in self.notes.pages:
-            self._remove_page(project)
-        self._note(msgspec.structs.replace(self.notes, pages=()))
 
     def _note(self, notes: LinkNotes) -> None:
         self._before = swap(self._store, self._name, msgspec.json.format(msgspec.json.encode(notes)), self._before)
@@ -358,6 +358,8 @@ def _find_facts(file: ListedFile, known: Seen | None, now: int) -> Seen:
     size, date = file.size, None
     with suppress(InputError):  # the date is malformed or absent
         date = parse_time(file.upload_time or "")
+    if date is not None and date > now:  # the page would change on each run
+        date = known.upload_time if known else now
     if known:
         size = known.size if size is None else size
         date = known.upload_time if date is None else date

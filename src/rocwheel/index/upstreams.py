@@ -129,6 +129,10 @@ def read_upstreams(path: Path) -> Upstreams:
 def _problems(path: Path, found: Upstreams) -> Iterator[RocwheelError]:
     if not found.index:
         yield InputError(path, "doesn't list any indexes", expected="an [[index]] table for each index", remedy=_REMEDY)
+    for name in found.pool:
+        if not is_pattern(name) and not any(one.matches(normalized_pattern(name)) for one in found.index):
+            text = f"pool lists {quoted(name)}, which no index has"
+            yield InputError(path, text, expected="a project that two indexes list")
     for number, one in enumerate(found.index, start=1):
         where = f"index {number}"
         yield from _value_problems(path, where, one)
