@@ -99,10 +99,10 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: R
     ("arguments", "expected"),
     [
         pytest.param(
-            ["--filter", "kind=data-centre", "--rocm", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"
+            ["--filter", "kind=data-center", "--rocm", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"
         ),
         pytest.param(
-            ["--filter", "kind=data-center", "--rocm", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="American spelling"
+            ["--filter", "kind=data-centre", "--rocm", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="spelling of 0.1.0"
         ),
         pytest.param(["--filter", "product=vega 56"], ["gfx900"], id="product"),
         pytest.param(["--filter", "family=gfx90a:xnack-"], ["gfx90a"], id="target with a feature"),
@@ -113,9 +113,9 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: R
         pytest.param(["--filter", "product=RX7900XT"], ["gfx1100"], id="product in another spelling"),
         pytest.param(["--filter", "product=AMD Radeon RX 580"], ["gfx803"], id="product with the vendor's words"),
         pytest.param(
-            ["--filter", "kind=data-centre", "--filter", "product=MI50"],
+            ["--filter", "kind=data-center", "--filter", "product=MI50"],
             ["gfx906"],
-            id="data-centre card of a desktop GPU",
+            id="data-center card of a desktop GPU",
         ),
         pytest.param(
             ["--filter", "kind=desktop", "--filter", "product=Radeon VII"], ["gfx906"], id="desktop card of the same"
@@ -340,7 +340,7 @@ def test_a_variable_that_makes_no_sense_ends_with_2(run_targets: Run, monkeypatc
 def test_detect_looks_at_the_captured_files_of_another_machine(run_targets: Run, tmp_path: Path) -> None:
     gpu = "simd_count 416\ngfx_target_version {}\ndrm_render_minor 128\n"
     root = copied_machine(tmp_path, "simd_count 0\n", gpu.format(90402), gpu.format(100306))
-    output = "gfx942  node 1  data-centre  /dev/dri/renderD128\ngfx1036  node 2  integrated  /dev/dri/renderD128\n"
+    output = "gfx942  node 1  data-center  /dev/dri/renderD128\ngfx1036  node 2  integrated  /dev/dri/renderD128\n"
     assert run_targets("detect", "--root", root, "-v") == (0, output, "")
 
 
@@ -352,7 +352,7 @@ def test_detect_tells_of_a_node_that_makes_no_sense_and_goes_on(run_targets: Run
         "/sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
         "expected properties that include 'simd_count' and a number"
     )
-    assert found == (2, "gfx942  data-centre\n", f"error: {problem}\n")
+    assert found == (2, "gfx942  data-center\n", f"error: {problem}\n")
     document = json.loads(run_targets("detect", "--root", root, "--json").stdout)
     assert ([gpu["target"] for gpu in document["gpus"]], document["problems"]) == (["gfx942"], [problem])
 

@@ -11,7 +11,7 @@ from rocwheel.index.pages import group_by_project
 __all__ = ["GPUS", "make_entry", "neutral_set"]
 
 GPUS = (
-    Gpu("gfx906", "data-centre", ("Radeon Instinct MI50",), ("gfx9-generic", "gfx90X-all")),
+    Gpu("gfx906", "data-center", ("Radeon Instinct MI50",), ("gfx9-generic", "gfx90X-all")),
     Gpu("gfx1100", "desktop", ("Radeon RX 7900 XTX", "Radeon PRO W7900"), ("gfx11-generic", "gfx110X-all")),
     Gpu("gfx1103", "integrated", ("Radeon 780M",), ("gfx11-generic",)),
     Gpu("gfx1310", "", (), ()),

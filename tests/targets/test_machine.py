@@ -34,7 +34,7 @@ def test_every_gpu_of_every_kind_is_found(make_machine: MakeMachine) -> None:
         CPU, _gpu(90010, device_id=0x740C), _gpu(110000, minor=129, device_id=0x744C), _gpu(100306, minor=130)
     )
     assert find_gpus(machine) == (
-        DetectedGpu(1, "gfx90a", "data-centre", 0x740C, "/dev/dri/renderD128"),
+        DetectedGpu(1, "gfx90a", "data-center", 0x740C, "/dev/dri/renderD128"),
         DetectedGpu(2, "gfx1100", "desktop", 0x744C, "/dev/dri/renderD129"),
         DetectedGpu(3, "gfx1036", "integrated", 0x740C, "/dev/dri/renderD130"),
     )

@@ -128,6 +128,8 @@ _FILTERS = {
     "feature": ("sramecc", "xnack"),
 }
 """The properties for filters, and their values. If empty, any text is allowed."""
+_OLD_KINDS = {"data-centre": "data-center"}
+"""Kinds in the spelling of version 0.1.0."""
 _CHOICES_HELP = ", ".join(f"{name}={'|'.join(values)}" for name, values in _FILTERS.items() if values)
 
 
@@ -148,14 +150,12 @@ def _read_filters(texts: Sequence[str]) -> dict[str, str]:
         if not equals or name not in _FILTERS:
             expected = f"NAME=VALUE with a name of {', '.join(_FILTERS)}"
             raise InputError(_FILTER, f"is {text!r}", expected=expected)
-        value = "data-center" if name == "kind" and value == "data-centre" else value
+        value = _OLD_KINDS.get(value, value) if name == "kind" else value
         if _FILTERS[name] and value not in _FILTERS[name]:
             place = f"{_FILTER} {name}"
             raise InputError(place, f"is {value!r}", expected=f"one of {', '.join(_FILTERS[name])}")
         if found.setdefault(name, value) != value:
             raise InputError(_FILTER, f"has two values for {name}", remedy="Leave out one of them.")
-    if found.get("kind") == "data-center":
-        found["kind"] = "data-centre"  # as the catalog spells it
     return found
 
 

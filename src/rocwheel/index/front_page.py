@@ -34,7 +34,7 @@ class Gpu(msgspec.Struct, frozen=True):
     target: str
     """The processor, such as ``gfx1100``."""
     kind: str = ""
-    """``data-centre``, ``desktop``, ``integrated``, or empty if unknown."""
+    """``data-center``, ``desktop``, ``integrated``, or empty if unknown."""
     products: tuple[str, ...] = ()
     """The names of products with this GPU."""
     others: tuple[str, ...] = ()
@@ -316,7 +316,7 @@ def _folder(family: str) -> str:
 
 
 _KINDS = {
-    "data-centre": "Data center",
+    "data-center": "Data center",
     "desktop": "Desktop and workstation",
     "integrated": "Integrated",
     "": "Other",

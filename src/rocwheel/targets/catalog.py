@@ -62,7 +62,7 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One processor: its name, its features, and the products that have it."""
 
     kind: str = ""
-    """``data-centre``, ``desktop``, ``integrated``, or an empty string if unknown."""
+    """``data-center``, ``desktop``, ``integrated``, or an empty string if unknown."""
     rocm: tuple[str, str] = ("", "")
     """The last ROCm release observed without support for the processor, and the first with it; both can be empty."""
     package: str = ""

@@ -31,7 +31,7 @@ class TargetRow(msgspec.Struct, frozen=True):
     name: str
     mach: int
     kind: str
-    """The kind of most products: ``data-centre``, ``desktop``, ``integrated``, or ``generic``; empty if unknown."""
+    """The kind of most products: ``data-center``, ``desktop``, ``integrated``, or ``generic``; empty if unknown."""
     features: tuple[str, ...]
     generics: tuple[str, ...]
     """The generic processors that cover this processor; empty for a generic processor."""
@@ -66,7 +66,7 @@ def filter_rows(
     feature: str = "",
     product: str = "",
 ) -> list[TargetRow]:
-    """Return the rows that match all filters; ``data-centre`` also matches rows with any such product.
+    """Return the rows that match all filters; ``data-center`` also matches rows with any such product.
 
     Raises `UnknownTargetError` for an unknown family, the errors from `parse_known_target` for a target that is passed
     as a family, and `UnknownReleaseError` for an unknown ROCm version.
@@ -86,7 +86,7 @@ def _processors_of(family: str) -> set[str]:
 
 def _kinds(row: TargetRow) -> set[str]:
     # All AMD Instinct cards are for data centers, even those with a desktop card's processor, such as the MI50.
-    return {row.kind, "data-centre"} if any("Instinct" in name for name in row.products) else {row.kind}
+    return {row.kind, "data-center"} if any("Instinct" in name for name in row.products) else {row.kind}
 
 
 def _row(name: str) -> TargetRow:

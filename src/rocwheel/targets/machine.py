@@ -44,7 +44,7 @@ class DetectedGpu(msgspec.Struct, frozen=True):
     target: str
     """The target ID; it has features only if an environment variable sets them."""
     kind: str
-    """``integrated`` according to sysfs, or ``data-centre`` or ``desktop`` from the catalog; empty if unknown."""
+    """``integrated`` according to sysfs, or ``data-center`` or ``desktop`` from the catalog; empty if unknown."""
     device_id: int
     """The PCI device ID, or 0 if unknown."""
     render_node: str

@@ -103,7 +103,7 @@ def rpm_macros(targets: TargetSet) -> str:
 
 _MOST_PROBLEMS = 10
 _LINE = re.compile(r"(\S+)\s+-\s+(\S.*)")
-_KINDS = {"data-centre": "accelerator", "integrated": "integrated GPU"}
+_KINDS = {"data-center": "accelerator", "integrated": "integrated GPU"}
 _EBUILD = """\
 # A ROCm library has ROCm's version; any other package sets the ROCm version that it needs.
 ROCM_VERSION=${{PV}}
