@@ -25,9 +25,9 @@ _ORDER = {severity: index for index, severity in enumerate(Severity)}
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """The outcome of an audit. ``known`` is the number of findings that the baseline contains.
+    """The result of an audit. ``known`` is the number of findings that the baseline contains.
 
-    ``idle_patterns`` are the path patterns in the settings that match no file. Each comes with the name of its setting.
+    ``idle_patterns`` are the path patterns in the settings that match no file, each with the name of its setting.
     """
 
     files: int

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SDK_FOLDER = "_rocm_sdk_*/bin"
 _PREFIX_FOLDER = "bin"
 _ADDS_FOLDERS = frozenset({"add_dll_directory", "rocm_sdk"})
-"""Names in Python sources that add folders to the loader's search, directly or with ``rocm_sdk``."""
+"""Names that occur in Python sources that add folders to the loader's search path, directly or with ``rocm_sdk``."""
 
 
 class DllPlace(enum.Enum):
@@ -47,7 +47,7 @@ class DllPlace(enum.Enum):
     DRIVER = enum.auto()
     """In System32 if AMD's driver is installed. If a package has a DLL with this name, the use contains that DLL."""
     ASSUMED = enum.auto()
-    """In a ROCm package that isn't among the given packages, but that the audit assumes."""
+    """In a ROCm package that isn't given. The audit assumes that this package is installed."""
     OUT_OF_REACH = enum.auto()
     """In a package, but in a folder that the loader doesn't search."""
     DAMAGED = enum.auto()
@@ -74,7 +74,7 @@ class DllUse(msgspec.Struct, frozen=True):
     when: LoadTime
     where: DllPlace
     provider: InstalledFile | None = None
-    """The matching DLL in the tree. If all matching DLLs are for other machines, one of them."""
+    """The matching DLL in the tree. If all matching DLLs are for other machines, this field contains one of them."""
     kind: DllKind | None = None
 
 

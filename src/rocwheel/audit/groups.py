@@ -80,7 +80,7 @@ _ON_FOLDERS = {
     "run-path-repeated": "list folders more than once, such as {}",
     "run-path-wrong-depth": "have entries for another folder depth, such as {}",
 }
-"""Rules about run paths, with the text for files that list many folders. The first fact is such a folder."""
+"""Rules about run paths, with the text for files that list many folders. The first fact of a finding is a folder."""
 
 
 def _subject(finding: Finding) -> str:

@@ -40,7 +40,7 @@ def loaded_paths(subject: Subject) -> frozenset[str]:
 
 
 def _by_mention(tree: Tree) -> dict[str, list[str]]:
-    """Return the paths of libraries, keyed by the strings that can name them. A string can lack the end of a name."""
+    """Return the paths of libraries, keyed by the strings that can name them. A string may omit the end of a name."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, files in tree.libraries.items():
         for text in {name, name.partition(".")[0], f"{name.partition('.so')[0]}.so"}:

@@ -99,7 +99,7 @@ class Subject:
 
     @cached_property
     def python_definitions(self) -> frozenset[bytes]:
-        """The names of symbols that at least one file defines and that look like the interpreter's symbols."""
+        """The names of symbols that look like the interpreter's symbols and that at least one file defines."""
         traits = (file.traits for file in self.tree.files if file.traits is not None)
         names = (name for one in traits for name in one.linkage.definitions)
         return frozenset(name for name in names if name.startswith((b"Py", b"_Py")))
@@ -181,7 +181,7 @@ class Subject:
 
     @cached_property
     def undeclared_uses(self) -> tuple[UndeclaredUse, ...]:
-        """The first use of another distribution that isn't a direct or indirect requirement, for each pair."""
+        """For each pair of distributions, the first use without a direct or indirect requirement."""
         found = dict[tuple[str, str], UndeclaredUse]()
         for process in self.processes:
             owner = self.tree.owners.get(process.file.distribution)
@@ -227,7 +227,7 @@ class Subject:
 
     @cached_property
     def inherited(self) -> frozenset[tuple[str, str]]:
-        """Pairs of a file's path and a library's name: the file finds the library only through its loader's RPATH."""
+        """Paths of files, each with the name of a library that the file finds only through the RPATH of its loader."""
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(
             (file.path, search.name)
@@ -241,7 +241,7 @@ class Subject:
 
     @cached_property
     def loaded_before(self) -> frozenset[tuple[str, str]]:
-        """Pairs of a file's path and a library's name: the library is always in memory before the file needs it.
+        """Paths of files, each with the name of a library that is always in memory before the file needs it.
 
         An audited library doesn't find such a dependency itself. The loader opens all direct dependencies of a file
         before the dependencies of its libraries. This applies to libraries that a package's own extension modules load.

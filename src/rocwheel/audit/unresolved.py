@@ -100,7 +100,7 @@ _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 
 
 class AbsentRequirement(msgspec.Struct, frozen=True):
-    """A required package that isn't given, or several candidates, and the missing libraries."""
+    """A required package that isn't given, or several candidates, with the libraries that are missing."""
 
     user: Distribution
     """The audited distribution that contains the loaded file."""

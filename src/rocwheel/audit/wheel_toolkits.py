@@ -64,10 +64,10 @@ class Toolkit(msgspec.Struct, frozen=True):
     is_told: bool = False
     """Whether the user chose the toolkit."""
     reason: str = ""
-    """If the toolkit isn't the SDK, the reason: the libraries that led to this result."""
+    """The reason for a toolkit other than the SDK: the toolkit, and the libraries that led to this result."""
 
     is_newer: bool = False
-    """Whether the reason is a ROCm that is newer than the known layout, and the SDK's packages aren't given."""
+    """Whether the libraries are from a newer ROCm release than the known layout, and no SDK package is given."""
     keeps: bool = False
     """Whether the user chose to keep all run path entries for folders that may have libraries."""
 

@@ -25,9 +25,9 @@ _HIP_RUNTIME = re.compile(r"libamdhip64(-[0-9a-f]+)?\.so(\.|$)")
 # Names of LLVM's C API, and mangled names in namespace llvm: functions and class tables (vtables, type names).
 _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
 # The GCC C++ runtime: mangled names in namespaces std and __cxxabiv1, their transaction clones, runtime functions, and
-# the operators new and delete of C++14 and C++17 with a size or an alignment. GCC toolsets for old systems link the
-# symbols that libstdc++.so.6 lacks there into every library (libstdc++_nonshared.a). That code is the same in each
-# library. A file with the whole runtime doesn't need libstdc++.so.6, and its copy may collide.
+# the operators new and delete of C++14 and C++17 with a size or an alignment. On old systems, libstdc++.so.6 lacks some
+# symbols, so GCC toolsets link these symbols into every library (libstdc++_nonshared.a). That code is the same in each
+# library. A file with the whole runtime doesn't need libstdc++.so.6, and its copy may conflict with another copy.
 _CXX_RUNTIME = re.compile(
     rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_|_Zd[la]Pv(m|m?St11align_val_t)|_Zn[wa]mSt11align_val_t"
 )

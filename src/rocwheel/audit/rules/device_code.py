@@ -130,7 +130,7 @@ def _faults(subject: Subject) -> Iterator[Evidence]:
 
 
 def _targetless(subject: Subject) -> Iterator[Evidence]:
-    """Find kernel metadata without a target, as assemblers write it.
+    """Find kernel metadata without a target. Assembler sources may contain such metadata.
 
     HIP and ROCr read the processor from the ELF header.
     """
@@ -290,8 +290,8 @@ RULES = (
         Severity.NOTE,
         "The kernel metadata contains the target.",
         (
-            "HIP reads the target from the ELF header, so it isn't affected. For other readers, add "
-            "the target to the YAML of assembler sources."
+            "HIP isn't affected, because it reads the target from the ELF header. For other readers, "
+            "add the target to the YAML of assembler sources."
         ),
         _targetless,
     ),
@@ -306,7 +306,7 @@ RULES = (
         "host-compiler",
         Severity.NOTE,
         "The same compiler built the host code and the device code.",
-        "This does no harm. To use one compiler, build the host code with amdclang.",
+        "This difference is harmless. To use one compiler, build the host code with amdclang.",
         _host_compilers,
     ),
 )

@@ -95,7 +95,7 @@ RULES = (
     Rule(
         "segment-alignment",
         Severity.WARNING,
-        "Every glibc version can map the segments of a library, for every page size.",
+        "Every glibc version can map a library's segments, regardless of the page size.",
         (
             "Run 'rocwheel repair' on wheels or 'rocwheel runpath set' on files to correct the "
             "alignment. Don't use patchelf 0.18."

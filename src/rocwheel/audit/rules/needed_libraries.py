@@ -243,7 +243,7 @@ RULES = (
     Rule(
         _UNRESOLVED,
         Severity.ERROR,
-        "Every NEEDED library is in the packages, in the SDK, or part of every system.",
+        "Every NEEDED library is in the packages or the SDK, or is part of every system.",
         _SHIP,
         _missing,
     ),

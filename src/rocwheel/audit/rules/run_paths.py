@@ -115,7 +115,7 @@ def _never_exists(subject: Subject, folder: str) -> bool:
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
-    """Return whether a required package that isn't given may have a library in that folder that the file lacks."""
+    """Return whether the folder may be in a package that isn't given, and have a library that the file lacks."""
     owner = subject.tree.owners.get(file.distribution)
     if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
         return False
@@ -196,9 +196,9 @@ def _is_library(file: InstalledFile) -> bool:
 
 
 def _searches(subject: Subject, file: InstalledFile) -> bool:
-    """Return whether a file needs more than the system's libraries, or may open others.
+    """Return whether a file needs more than the system's libraries, or may open other libraries.
 
-    Bundled files may do neither.
+    Some bundled files do neither.
     """
     assert file.elf is not None
     names = (*file.elf.needed, *subject.settings.opened_by(file.path))

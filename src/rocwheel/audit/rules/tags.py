@@ -186,7 +186,7 @@ def _unimportable(
 ) -> Iterator[Evidence]:
     """Find a module that a Python version in the wheel's tag can't import.
 
-    ``found`` maps tags of Python versions to the files that they import. An empty tag stands for every Python version.
+    ``found`` maps tags of Python versions to the files that they import. An empty tag means every Python version.
     """
     if "" in found or (not is_abi3 and serves <= found.keys()):
         return
@@ -280,7 +280,7 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
 
 
 def _line_severity(owner: Distribution, named: Sequence[str]) -> Severity | None:
-    """Return NOTE if a line only contains several tags, like the file name. All installers accept such a line."""
+    """Return NOTE if the only difference is a line with several combined tags. All installers accept such a line."""
     lines = [line.split("-") for line in owner.tags]
     if any(len(parts) != _TAG_PARTS for parts in lines):
         return None

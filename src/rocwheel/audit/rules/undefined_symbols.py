@@ -300,7 +300,7 @@ def _shown(unmet: Sequence[SymbolReference]) -> str:
 
 
 def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
-    """Return the library that defines most of the symbols, or the condition for using it, or an empty string."""
+    """Return a note about the library that defines most of the symbols, or an empty string if no library does."""
     counts = {
         file.path: sum(map(file.traits.linkage.defines, unmet))
         for file in subject.tree.files

@@ -18,8 +18,8 @@ BREACHES = {
     "dll-missing": Breach(
         one(dll("demo/a.dll", "KERNEL32.dll", "absent.dll"), owner=windows_package()),
         "demo/a.dll",
-        "needs absent.dll, but no package contains it, and neither ROCm nor Windows provides it: error 126, which "
-        "doesn't include its name",
+        "needs absent.dll, but no package contains this DLL, and neither ROCm nor Windows provides it: error 126, "
+        "which doesn't include its name",
     ),
     "dll-unreachable": Breach(
         one(
@@ -97,7 +97,7 @@ def test_dlls_that_the_settings_say_are_opened_by_name_are_looked_for_too() -> N
     settings = {"dlopen": {"*/amdhip64_7.dll": ("rocm_kpack.dll",)}}
     (finding,) = find(one(hip, owner=CORE), **settings)
     assert (finding.rule, finding.severity) == ("dll-missing", Severity.ERROR)
-    assert finding.found.startswith("opens rocm_kpack.dll by name, but no package contains it")
+    assert finding.found.startswith("opens rocm_kpack.dll by name, but no package contains this DLL")
     assert find(one(hip, dll("_rocm_sdk_core/bin/rocm_kpack.dll"), owner=CORE), **settings) == []
 
 
@@ -108,7 +108,7 @@ def test_extension_modules_may_import_from_each_other() -> None:
 def test_a_delay_loaded_dll_that_is_missing_is_a_warning() -> None:
     (finding,) = find(one(dll("demo/a.dll", delayed=("late.dll",)), owner=windows_package()))
     assert (finding.rule, finding.severity) == ("dll-missing", Severity.WARNING)
-    assert finding.found.startswith("delay-loads late.dll, but no package contains it")
+    assert finding.found.startswith("delay-loads late.dll, but no package contains this DLL")
 
 
 def test_a_dll_of_another_machine_does_not_count() -> None:
@@ -241,7 +241,7 @@ def test_only_the_driver_may_have_a_dll_that_no_package_has() -> None:
         (
             "dll-from-driver",
             "demo/a.dll",
-            "needs amd_comgr_2.dll, which no package contains: only AMD's driver installs it, in any version",
+            "needs amd_comgr_2.dll, which no package contains: only AMD's driver installs it, and its version varies",
         )
     ]
 

@@ -56,7 +56,7 @@ def _absence(use: DllUse) -> str:
         return f"the one in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
     is_dll = use.user.windows is None or use.user.windows.is_dll
     outcome = "error 126, which doesn't include its name" if is_dll else "the program doesn't start (0xC0000135)"
-    return f"no package contains it, and neither ROCm nor Windows provides it: {outcome}"
+    return f"no package contains this DLL, and neither ROCm nor Windows provides it: {outcome}"
 
 
 def _place(folder: str) -> str:
@@ -169,7 +169,9 @@ def _from_driver(subject: Subject) -> Iterator[Evidence]:
         if use.where is not DllPlace.DRIVER or (use.provider is None and comes_with_any_driver(use.name)):
             continue
         if use.provider is None:
-            found = f"needs {use.name}, which no package contains: only AMD's driver installs it, in any version"
+            found = (
+                f"needs {use.name}, which no package contains: only AMD's driver installs it, and its version varies"
+            )
             has_package = find_sdk_dll(use.name) is not None
             remedy = (
                 "Require the ROCm package that contains the DLL." if has_package else "Load the DLL only if it exists."

@@ -19,8 +19,8 @@ def _faults(kind: FaultKind) -> Callable[[Subject], Iterator[Evidence]]:
         for file, report in subject.windows.audited:
             faults = [fault.found for fault in report.faults if fault.kind is kind]
             if faults:
-                # One wrong number causes many faults, so the finding contains only their number. The facts contain no
-                # text, because addresses change with every version.
+                # One wrong number causes many faults, so the finding quotes only the first fault and counts the others.
+                # The facts contain no text, because addresses change with every version.
                 more = f"; and {count(len(faults) - 1, 'more fault')}" if len(faults) > 1 else ""
                 yield Evidence(file.source, faults[0] + more)
 

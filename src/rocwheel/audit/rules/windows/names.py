@@ -63,7 +63,7 @@ def _cases(subject: Subject) -> Iterator[Evidence]:
 
 
 def _long(subject: Subject) -> Iterator[Evidence]:
-    """Find paths that leave too little room for the path of site-packages. Yield one finding for each package."""
+    """Find paths that leave too little room for the path of site-packages, and yield one finding for each package."""
     wanted = subject.settings.site_packages_length
     for places in _by_owner(subject):
         path, longest = max(places, key=lambda place: path_length(place[0]))
