@@ -91,6 +91,13 @@ def test_the_page_fits_the_window(page: Page, address: str, width: int) -> None:
     assert scrolled == shown
 
 
+def test_the_treemap_and_its_table_fit_a_phone(page: Page, address: str) -> None:
+    page.visit(f"{address}?phone", width=390)
+    page.wait_for("document.querySelectorAll('#treemap .slice').length")
+    parts = "Array.from(document.querySelectorAll('#treemap, .contents'))"
+    assert page.run(f"{parts}.map((part) => part.scrollWidth - part.clientWidth)") == [0, 0]
+
+
 def test_clicks_lead_into_folders_and_back(page: Page, address: str) -> None:
     page.visit(f"{address}?clicks", width=1280)
     page.run(CLICK.format("alpha"))

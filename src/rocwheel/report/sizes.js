@@ -167,7 +167,7 @@ const showHead = () => {
       },
     }, `${text}${sorted ? state.falling ? " ▼" : " ▲" : ""}`);
     button.setAttribute("aria-label", `Sort by ${text.toLowerCase()}`);
-    const cell = make("th", { scope: "col", className: ["name", "kind"].includes(key) ? "" : "size", "data-column": key }, button);
+    const cell = make("th", { scope: "col", className: key === "kind" ? "kind" : key === "name" ? "" : "size", "data-column": key }, button);
     if (sorted) cell.setAttribute("aria-sort", state.falling ? "descending" : "ascending");
     return cell;
   }), make("th", { scope: "col", className: "share" }, "Share"));
@@ -182,7 +182,7 @@ const rowOf = (place) => {
   const meter = make("meter", { min: 0, max: 1, value: whole ? part / whole : 0 });
   meter.setAttribute("aria-label", `${whole ? (100 * part / whole).toFixed(1) : 0} %`);
   const cells = shownColumns().slice(1).map(([key]) =>
-    make("td", { className: key === "kind" ? "" : "size" }, key === "kind" ? place.kind : key === "files" ? String(place.files) : sizeText(place[key])));
+    make("td", { className: key === "kind" ? "kind" : "size" }, key === "kind" ? place.kind : key === "files" ? String(place.files) : sizeText(place[key])));
   return make("tr", {}, cell, ...cells, make("td", { className: "share" }, meter));
 };
 
@@ -217,7 +217,7 @@ const start = () => {
   }));
   controls.push(make("label", {}, "Find files below", find));
   const table = make("table", {}, make("thead", {}, head), rows);
-  const region = make("div", { className: "wide", tabIndex: 0 }, table);
+  const region = make("div", { className: "wide contents", tabIndex: 0 }, table);
   region.setAttribute("role", "region");
   region.setAttribute("aria-label", "Contents");
   const nav = make("nav", {}, trail);
