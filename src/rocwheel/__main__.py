@@ -17,7 +17,7 @@ _WITHOUT_MEMORY = ("failed to map", "Cannot allocate memory")
 
 
 def main() -> None:
-    """Load the command line and run it. An interrupt during loading ends the process like the signal itself."""
+    """Load the command line and run it. An interrupt during loading ends the process as the signal itself would."""
     start_in_utf8_mode()
     # Shells start background jobs with the signal ignored. In this case, it stays ignored.
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler

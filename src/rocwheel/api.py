@@ -151,11 +151,11 @@ def plan(
     Files from artifact archives in the plan are temporary. They no longer exist when this function returns.
 
     Args:
-        artifacts: One or more folders with artifacts, which are folders, or ``.tar.xz`` or ``.tar.zst`` archives.
+        artifacts: One or more folders that contain artifacts: folders, ``.tar.xz`` archives, or ``.tar.zst`` archives.
         version: The version of all packages. The default is the version in the SDK's manifest.
         targets: The GPU targets or families to build packages for, in any spelling. The default is all targets.
         recipe: A recipe in TOML. The default is the recipe for ROCm.
-        options: The form of the packages. ``version`` and ``targets`` override its fields.
+        options: Options for the packages. ``version`` and ``targets`` override the fields with the same names.
 
     Example:
         ```python
@@ -183,15 +183,15 @@ def build(  # noqa: PLR0913  # the options of the command
 ) -> BuildResult:
     """Build packages from artifacts into the folder ``dist`` in ``dest_dir``.
 
-    The same input and options give the same bytes. Existing files with the same names are replaced.
+    The same input and options produce the same bytes. Existing files with the same names are replaced.
 
     Args:
-        artifacts: One or more folders with artifacts, which are folders, or ``.tar.xz`` or ``.tar.zst`` archives.
+        artifacts: One or more folders that contain artifacts: folders, ``.tar.xz`` archives, or ``.tar.zst`` archives.
         dest_dir: The folder for ``dist``. It is created if it doesn't exist.
         version: The version of all packages. The default is the version in the SDK's manifest.
         targets: The GPU targets or families to build packages for, in any spelling. The default is all targets.
         recipe: A recipe in TOML. The default is the recipe for ROCm.
-        options: The form of the packages. ``version`` and ``targets`` override its fields.
+        options: Options for the packages. ``version`` and ``targets`` override the fields with the same names.
         level: The Deflate level of the wheels, 0 (stored) to 12.
         jobs: The number of workers, or 0 for one worker per core.
         cache: Whether to keep packed files in the user's cache, and to reuse cached files.
@@ -225,9 +225,9 @@ def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOpti
 def promote(
     dist_dir: GivenPath, version: str, output: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
 ) -> PromotionResult:
-    """Write a folder's packages with another version, without packing them again. The given files stay.
+    """Write a folder's packages with another version, without packing them again. The original files are kept.
 
-    Either all packages are written, or no package is written.
+    If a package can't be written, no packages are written.
 
     Args:
         dist_dir: The folder with the candidates, which are wheels and sdists with the same version.
@@ -298,7 +298,7 @@ def index(
 def inspect(paths: GivenPaths, *, deep: bool = False, limit: int = 4 * _GIB) -> tuple[FileFacts, ...]:
     """Return the ELF data and device code of each binary in files, folders, and wheels.
 
-    For an unreadable or damaged file, the result has an ``error``, which isn't raised.
+    An unreadable or damaged file doesn't raise an error. Instead, its result has an ``error``.
 
     Args:
         paths: One or more paths of files, wheels, and folders, including subfolders.
@@ -330,7 +330,8 @@ def audit(
 
     Args:
         paths: One or more paths of wheels, folders with wheels, environments, or artifacts.
-        with_packages: One or more paths of packages that are installed with them but aren't audited.
+        with_packages: One or more paths of other packages that are installed together with ``paths`` but aren't
+            audited.
         settings: The rules to check, and their settings. ``pyproject.toml`` isn't read.
         baseline: A file with known findings, which aren't reported.
 
@@ -357,7 +358,7 @@ def repair(
     with_packages: GivenPaths = (),
     options: RepairOptions = _REPAIR_OPTIONS,
 ) -> RepairResult:
-    """Write wheels with corrected run paths, requirements, and tags. The given wheels stay unchanged.
+    """Write wheels with corrected run paths, requirements, and tags. The original wheels stay unchanged.
 
     Files that are already correct stay identical.
 
@@ -518,7 +519,7 @@ def targets(targets: Iterable[str] | str = "all") -> tuple[TargetRow, ...]:
     """Return the known data about GPU targets, like ``rocwheel targets list``.
 
     Args:
-        targets: GPU targets, families, products, or other words for targets, in any spelling.
+        targets: GPU targets, families, products, or other names for targets, in any spelling.
 
     Example:
         ```python
@@ -545,7 +546,7 @@ def split(
 ) -> SplitReport:
     """Split a folder or a library into a folder without device code, and an overlay folder for each GPU target.
 
-    Libraries find their code in ROCm's kpack archives in ``.kpack``. The same input gives the same bytes.
+    Libraries find their code in ROCm's kpack archives in ``.kpack``. The same input produces the same bytes.
 
     Args:
         path: The folder, or a library.
@@ -585,7 +586,8 @@ def split_wheel(
 
     Args:
         wheel: The wheel.
-        output: The folder for the new wheels, but not the old wheel's folder. It is created if it doesn't exist.
+        output: The folder for the new wheels, which must not be the old wheel's folder. It is created if it doesn't
+            exist.
         targets: The GPU targets whose code is kept, in any spelling. The default is all targets.
         overlay_root: The folder in the wheel that device wheels extend. The default is the folder with device code.
         device_name: The prefix of device wheels' names. The default is the wheel's name and ``-device``.
@@ -659,7 +661,8 @@ def join_wheels(
     Args:
         host: The host wheel.
         devices: One or more device wheels.
-        output: The folder for the joined wheel, but not the host wheel's folder. It is created if it doesn't exist.
+        output: The folder for the joined wheel, which must not be the host wheel's folder. It is created if it doesn't
+            exist.
         compress: Whether to compress all bundles, including those that were uncompressed before the split.
         level: The zstd level of compressed bundles. If a bundle doesn't fit, higher levels are tried.
         jobs: The number of workers, or 0 for one worker per core.

@@ -49,7 +49,7 @@ _EXTRAS = "libraries,devel,profiler,device-gfx906"
 _WINDOWS_EXTRAS = "libraries,devel,device-all"
 _WINDOWS_TRIPLE = "x86_64-pc-windows-msvc"
 _MARKER = ".rocwheel-demo"
-"""A file in each environment that a demo created, so that the next demo can replace the environment."""
+"""A file that marks an environment as created by a demo, so that the next demo can replace the environment."""
 _FOREIGN = ("PIP_", "UV_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
 """Variables that could help the packages find libraries, or could make pip install other packages."""
 
@@ -96,7 +96,7 @@ def run_demo(
 ) -> DemoReport:
     """Build the sample SDK into ``dest_dir``, install it from an index into a clean environment, and test it.
 
-    For Windows, uv installs the sample into a folder, as on Windows, and it isn't tested.
+    For Windows, uv installs the sample into a folder, as it would on Windows. The sample isn't tested.
 
     Before anything is written, raises `InputError` if the environment's folder contains anything except for an earlier
     demo's environment, or if uv is needed but missing. Raises `WorkError` with the output of a step that fails.
@@ -132,7 +132,7 @@ _MADE = frozenset({"dist", "simple", "env", MANIFEST_NAME, "SHA256SUMS"})
 
 
 def _check_folder(dest_dir: Path) -> None:
-    """Raise `InputError` for a folder with other files, so that a demo doesn't mix its files with them."""
+    """Raise `InputError` for a folder that contains other files, so that the demo's files don't get mixed with them."""
     try:
         names = sorted(path.name for path in dest_dir.iterdir() if not path.name.startswith("."))
     except FileNotFoundError:
@@ -189,7 +189,7 @@ class _Steps:
         try:
             fill = self._fill_for_windows if uv else self._fill
             return fill(requirement, index_url, uv)
-        except (KeyboardInterrupt, SystemExit):  # a signal ended it: an incomplete environment is useless
+        except (KeyboardInterrupt, SystemExit):  # if a signal ended the command, the incomplete environment is useless
             shutil.rmtree(self.environment, ignore_errors=True)
             raise
 

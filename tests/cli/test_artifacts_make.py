@@ -51,7 +51,7 @@ def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> No
         done = rocwheel(*words)
         assert (done.returncode, done.stdout) == (
             0,
-            "2 archives fetched, 0 there already\ncompared with only its size: 2 archives\n",
+            "2 archives fetched, 0 already present\ncompared with only its size: 2 archives\n",
         )
     listed = rocwheel("artifacts", "list", tmp_path / "here", "--json", "--quiet")
     assert [one["artifact"] for one in json.loads(listed.stdout)["artifacts"]] == [
@@ -66,8 +66,8 @@ def test_a_bucket_gives_what_a_build_needs(archives: Path, tmp_path: Path, run: 
     for path in archives.iterdir():
         store.put(path.name, path)
     words = ("artifacts", "fetch", f"s3://{BUCKET}/12345-linux", "--targets", "gfx90a", "-o", tmp_path / "here")
-    assert run(*words).stdout.startswith("3 archives fetched, 0 there already\n")
-    assert run(*words).stdout.startswith("0 archives fetched, 3 there already\n")
+    assert run(*words).stdout.startswith("3 archives fetched, 0 already present\n")
+    assert run(*words).stdout.startswith("0 archives fetched, 3 already present\n")
     assert all((tmp_path / "here" / path.name).read_bytes() == path.read_bytes() for path in archives.iterdir())
 
 

@@ -300,7 +300,7 @@ def test_a_build_on_a_cluster_says_that_it_has_no_use_for_jobs(run: Run, tmp_pat
     done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: --jobs: is given with --scheduler, whose workers have the threads that they were started with. "
+        "error: --jobs: is given with --scheduler, whose workers already have a fixed number of threads. "
         "Leave out one of them.\n"
     )
 

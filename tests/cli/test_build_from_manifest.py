@@ -148,7 +148,7 @@ def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
 def test_options_beside_a_manifest_are_refused(run: Run, first: Path, options: list[str]) -> None:
     assert again(run, first, *options) == (
         2,
-        f"error: {options[0]}: is given with --from-manifest, which has all options. Leave it out.\n",
+        f"error: {options[0]}: is given with --from-manifest, which sets all options. Leave it out.\n",
     )
 
 
@@ -156,7 +156,7 @@ def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, 
     change(first, level=1)
     assert again(run, first, "--level", "6") == (
         2,
-        "error: --level: is given with --from-manifest, which has all options. Leave it out.\n",
+        "error: --level: is given with --from-manifest, which sets all options. Leave it out.\n",
     )
 
 
@@ -181,6 +181,6 @@ def test_neither_artifacts_nor_a_manifest_is_told(run: Run, tmp_path: Path) -> N
     done = run("build", "--dest-dir", tmp_path / "out")
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: rocwheel build: the argument ARTIFACTS is missing. To repeat a build, give --from-manifest. "
+        "error: rocwheel build: the argument ARTIFACTS is missing. To repeat a build, use --from-manifest. "
         "See rocwheel build --help.\n"
     )

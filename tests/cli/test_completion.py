@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 
-SHELLS = "expected one of bash, zsh, fish. Without a word it takes the shell that it is called from."
+SHELLS = "expected one of bash, zsh, fish. Without a value, the option applies to the current shell."
 
 
 @pytest.fixture

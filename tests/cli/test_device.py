@@ -47,7 +47,7 @@ def test_code_object_is_kept_or_made_one_for_another_target(run: Run, tmp_path: 
     run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-o", tmp_path, "-q")
     source, output = tmp_path / "saxpy.hipfb.0.gfx1030.co", tmp_path / "out.co"
     status, out, _ = run("device", "prune", source, "-k", "gfx1030", "-o", output)
-    assert (status, out) == (0, f"{output}: a code object, as it was\n")
+    assert (status, out) == (0, f"{output}: a code object, unchanged\n")
     status, out, _ = run("device", "retarget", "gfx1030=gfx1032", source, "-o", output)
     assert (status, out) == (0, f"{output}: a code object, now for another target\n")
     assert run("inspect", output)[1].splitlines()[1] == "  code object, 3.7 kB"

@@ -286,7 +286,7 @@ def test_kernel_files_that_cannot_be_read_are_counted_apart(run: Run, kernels: P
     lines = run(*command, kernels).stdout.splitlines()
     root = f"{kernels}/" if command == ["inspect"] else ""
     folder = f"{root}lib/rocblas/library"
-    assert lines[-3] == f"{folder}: 2 kernel files with device code, 4.2 kB; 1 further one can't be read"
+    assert lines[-3] == f"{folder}: 2 kernel files with device code, 4.2 kB; 1 other file can't be read"
     document = json.loads(run("device", "list", kernels, "--json").stdout)
     assert document["unreadable"] == ["lib/rocblas/library/Kernels_1-gfx906.hsaco"]
 

@@ -94,7 +94,7 @@ def test_publishing_says_what_is_listed_anew(run: Run, front: Front, tmp_path: P
     dry, first, second = run(*words, "--dry-run"), run(*words), run(*words)
     assert dry.stdout.startswith(f"would be listed: {RELEASE}\nwould be listed: {NIGHTLY}\n")
     assert first.stdout == (
-        "0 files uploaded (0 bytes), 0 there already; 4 files newly listed\n"
+        "0 files uploaded (0 bytes), 0 already present; 4 files newly listed\n"
         f"index: {tmp_path}/store/simple\n"
         f"for release, 2 files newly listed: {tmp_path}/store/simple/release\n"
         f"for nightly, 3 files newly listed: {tmp_path}/store/simple/nightly\n"

@@ -32,7 +32,7 @@ def test_it_says_what_was_uploaded_and_where_the_index_is(run: Run, dist: Path, 
     url = f"file://{tmp_path}/store"
     first, second = run("publish", dist, url), run("publish", dist, url, "--quiet")
     assert first.status == 0
-    assert first.stdout.endswith(f", 0 there already; 1 file newly listed\nindex: {url}/simple\n")
+    assert first.stdout.endswith(f", 0 already present; 1 file newly listed\nindex: {url}/simple\n")
     assert first.stdout.startswith("1 file uploaded (")
     assert second == (0, "", "")
 

@@ -105,7 +105,7 @@ def test_a_build_s_name_begins_no_line(run: Run, build: Path) -> None:
     (build / "dist").rename(folder / "dist")
     (build / "rocwheel-build.json").rename(folder / "rocwheel-build.json")
     done = run("attest", folder)
-    assert done.stderr.startswith(f"unsigned; the predicate of all: {build}/a\\n::error::b/")
+    assert done.stderr.startswith(f"unsigned; the predicate of all statements: {build}/a\\n::error::b/")
     assert [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("::")] == []
 
 

@@ -178,7 +178,7 @@ def test_verbose_list_adds_machine_numbers_and_sources(run_targets: Run) -> None
 
 @pytest.mark.slow
 def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
-    note = "no target is all that was asked for; without options, `rocwheel targets list` prints every one"
+    note = "no target was selected; without options, `rocwheel targets list` prints all targets"
     assert run_targets("list", "--filter", "product=zzz") == (0, "", f"warning: {note}\n")
     assert run_targets("list", "--filter", "product=zzz", "-q") == (0, "", "")
 
@@ -320,7 +320,7 @@ def test_detect_prints_a_line_for_each_gpu(run_targets: Run, monkeypatch: pytest
 def test_detect_ends_with_1_when_a_required_gpu_is_absent(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
     variable = "ROCM_BOOTSTRAP_DISABLE_DETECTION"
-    message = f"note: no AMD GPU was found\nnote: {variable}=1 replaces what the kernel shows\n  unset {variable}\n"
+    message = f"note: no AMD GPU was found\nnote: {variable}=1 overrides the GPUs that the kernel lists\n  unset {variable}\n"
     assert run_targets("detect") == (0, "", message)
     assert run_targets("detect", "--require-gpu") == (1, "", message)
     assert run_targets("detect", "--require-gpu", "--quiet") == (1, "", "")

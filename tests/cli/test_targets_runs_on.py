@@ -67,7 +67,7 @@ def test_a_gpu_that_is_missing_is_told(run_targets: Run, tmp_path: Path) -> None
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx906"))
     expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
-    message = f"error: {path}: is a path in place of the GPU; expected {expected}\n"
+    message = f"error: {path}: is a path instead of the GPU; expected {expected}\n"
     assert run_targets("runs-on", path) == (2, "", message)
 
 

@@ -96,7 +96,7 @@ def test_a_lock_file_names_the_code_for_the_gpus_of_a_cluster(dist: Path, tmp_pa
     ("requires", "options", "expected"),
     [
         ('["core", "device"]', ["--selector", "wheel"], "--selector sdist: a wheel can't choose"),
-        ('["device"]', [], "a package for all GPUs before it"),
+        ('["device"]', [], "a package for all GPUs before that package"),
     ],
 )
 def test_a_selector_that_nobody_could_install_is_not_built(

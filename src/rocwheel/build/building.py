@@ -1,6 +1,7 @@
 """Builds a plan: workers pack each file while they read it, and write the packed bytes directly into the wheel.
 
-Hashing the artifacts and reading the ELF facts for the plan happen earlier, so each file is read twice without a cache.
+Hashing the artifacts and reading the ELF facts for the plan happen earlier, so without a cache, each file is read
+twice.
 
 A wheel from an earlier build stays if a new wheel would be identical. The plan and the stamps of all inputs identify
 the expected contents. The wheel's own stamp shows that its bytes are unchanged. If that stamp differs or is too recent,
@@ -66,7 +67,7 @@ class BuildResult(msgspec.Struct, frozen=True):
     removed: tuple[str, ...] = ()
     """Unfinished files that killed builds left behind and that a complete job removed."""
     members: PackedCount = PackedCount()
-    """How many members were packed, and how many came from a cache."""
+    """The number of members that were packed, and the number that came from a cache."""
     standing: tuple[str, ...] = ()
     """Existing wheels that were left unchanged because new ones would be identical; their members count as kept."""
     manifest: str = ""

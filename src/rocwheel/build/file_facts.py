@@ -112,8 +112,8 @@ def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | 
 def glance_platform(entries: Iterable[Entry], given: Platform | None = None) -> Platform:
     """Return the operating system of a tree from the first program or library that shows it.
 
-    Use this function only in steps before the facts are read, because then `decide_platform` decides. Raises
-    `InputError` if a file can't be read.
+    Use this function only before the facts are read. Afterward, use `decide_platform`. Raises `InputError` if a file
+    can't be read.
     """
     sign = _first_sign(entries)
     return sign.platform if sign else given or Platform.LINUX
@@ -187,13 +187,13 @@ class FileFacts(msgspec.Struct, frozen=True):
     elf: Elf | None = None
     pe: Pe | None = None
     bad_pe: PeError | None = None
-    """The reason why the file can't be read as a PE file, although its name or first bytes say that it is one."""
+    """The reason why the file can't be read as a PE file, although its name or first bytes indicate a PE file."""
     begins_as_pe: bool = False
     """Whether the file begins like a Windows DLL or program."""
     targets: tuple[str, ...] = ()
     """The GPU targets of the file's device code."""
     is_script: bool = False
-    """Whether the file is an executable that Linux can run based on its first bytes, but not a 64-bit ELF file."""
+    """Whether the file is an executable that Linux can run, judging by its first bytes, but not a 64-bit ELF file."""
 
 
 def read_file_facts(entry: Entry) -> FileFacts | InputError:
@@ -262,7 +262,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     targets: dict[FileRange, tuple[str, ...]]
     """The GPU targets of each file with device code."""
     scripts: frozenset[FileRange] = frozenset()
-    """Executables that Linux can run based on their first bytes, but that are not 64-bit ELF files."""
+    """Executables that Linux can run, judging by their first bytes, but that are not 64-bit ELF files."""
     platform: Platform = Platform.LINUX
     """The operating system that the whole tree is for."""
     images: dict[FileRange, Pe] = {}

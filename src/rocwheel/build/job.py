@@ -77,8 +77,8 @@ class PlanJob(msgspec.Struct, frozen=True):
         contain SBOMs. With the ``kept`` store, unchanged artifacts don't need to be read again.
 
         ``jobs`` is the number of workers for editing device code if the ``executor`` doesn't do that; 0 means one per
-        core. Raises whatever `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts`, and `make_plan`
-        raise.
+        core. Raises the same errors as `open_catalog`, `load_hashed_recipe`, `prepared_catalog`, `read_facts`, and
+        `make_plan`.
         """
         check_options(self.options)
         recipe, recipe_sha256 = load_hashed_recipe(self.recipe)

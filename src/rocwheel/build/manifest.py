@@ -61,7 +61,7 @@ def make_manifest(
 ) -> BuildManifest:
     """Return the manifest that goes to ``folder``, or to a store if ``folder`` is `None`.
 
-    ``built`` has the order of the plan, ``level`` is the libdeflate level, and ``epoch`` is the date of archive
+    ``built`` is in the order of the plan, ``level`` is the libdeflate level, and ``epoch`` is the date of archive
     members.
     """
     planned = [(wheel.folder, wheel.name.file_name) for wheel in plan.wheels]
@@ -190,7 +190,7 @@ class Rebuild(msgspec.Struct, frozen=True):
 def read_rebuild(path: Path) -> Rebuild:
     """Read the manifest of a build to repeat, and compare the current tools with the tools of that build.
 
-    ``path`` is as in `find_manifest`. Raises whatever `read_manifest` raises. Also raises `InputError`, or
+    ``path`` is as in `find_manifest`. Raises the same errors as `read_manifest`. Also raises `InputError`, or
     `ProblemsError` for several errors, for another version of rocwheel or of a library that affects the bytes, and for
     unreadable options.
     """

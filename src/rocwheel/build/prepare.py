@@ -76,8 +76,8 @@ def prepared_catalog(
     """Yield the catalog to plan with. It is the same catalog unless ``options`` request other device code.
 
     New files are in the folder for temporary files, and are removed when the block ends. If the build is killed, the
-    next build removes them. Raises whatever `split_catalog`, `overlay_catalog`, `retarget_catalog`, and
-    `compress_archives` raise, and `WorkError` if writing fails.
+    next build removes them. Raises the same errors as `split_catalog`, `overlay_catalog`, `retarget_catalog`, and
+    `compress_archives`, and `WorkError` if writing fails.
     """
     if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
         yield PreparedCatalog(catalog)
@@ -92,7 +92,7 @@ def prepared_catalog(
 
 
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Prepare the catalog: first split into archives, which can hold more code objects; last, split libraries."""
+    """Prepare the catalog. Split into archives first, because they can hold more code objects. Split libraries last."""
     prepared = PreparedCatalog(catalog)
     if options.split_device == "kpack":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
@@ -289,7 +289,7 @@ def _are_equal(one: Entry, other: Entry) -> bool:
 def _prepared(catalog: Catalog, remarks: Mapping[str, str]) -> PreparedCatalog:
     """Return a catalog with a warning for each file that keeps its device code.
 
-    ``remarks`` has the reasons, keyed by path.
+    ``remarks`` contains the reasons, keyed by path.
     """
     found, remedy = "keeps its device code for all GPUs: ", "You don't need to do anything."
     warnings = (PlanWarning("device-code-stays", path, found + why, remedy) for path, why in remarks.items())
@@ -355,7 +355,7 @@ def retarget_catalog(catalog: Catalog, order: RetargetOrder, folder: Path) -> Pr
 
     A copy for another GPU goes to an artifact for that GPU if the original is in an artifact for its own GPU.
     Otherwise, the copy goes to the same artifact. Warns about code that can't be offered, with the reason, and about
-    new targets with incomplete packages. Raises whatever `retarget_files` raises.
+    new targets with incomplete packages. Raises the same errors as `retarget_files`.
     """
     taken = {entry.path for entry in catalog.entries}
     entries: list[Entry] = []

@@ -62,9 +62,9 @@ class ConsoleScript(_Fields, frozen=True):
     expands: bool = False
     """Whether the tool may expand the devel package on first use."""
     check: tuple[str, ...] | None = None
-    """Arguments for the self test, which expects exit status 0.
+    """Arguments for the self-test, which expects exit status 0.
 
-    With `None`, the self test only checks that the file exists.
+    With `None`, the self-test only checks that the file exists.
     """
     gpu: bool = False
     """Whether ``check`` needs a GPU."""
@@ -303,7 +303,7 @@ def load_recipe(path: Path | None = None) -> Recipe:
 def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
     """Return a recipe and the SHA-256 of its text in hexadecimal. The file is read only once.
 
-    Raises whatever `load_recipe` raises.
+    Raises the same errors as `load_recipe`.
     """
     source = str(path) if path else _DEFAULT
     try:
@@ -427,7 +427,7 @@ def _package_problems(where: str, package: Package, recipe: Recipe) -> Iterator[
     for path, rule in package.relays.items():
         at = f"{where}.relays.{path!r}"
         if rule.target in package.relays:
-            yield f"{at} starts {rule.target!r}, which is a relay, too", "a program that is not a relay"
+            yield f"{at} starts {rule.target!r}, which is also a relay", "a program that is not a relay"
         try:
             make_relay(rule.target_from(path), rule.arguments)
         except InputError as e:

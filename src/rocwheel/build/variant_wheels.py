@@ -109,7 +109,7 @@ def classify_word(word: str) -> tuple[WordKind, str]:
 
 @cache
 def _words() -> dict[str, tuple[WordKind, str]]:
-    """Return all possible ends of names, in the normalized form that names have."""
+    """Return all possible ends of names, in normalized form."""
     catalog = load_catalog()
     generics = {generic.name for generic in catalog.generics}
     found: dict[str, tuple[WordKind, str]] = {}
@@ -354,7 +354,7 @@ class PlannedVariants(msgspec.Struct, frozen=True):
 def add_variants(dist_dir: Path) -> AddedVariants:
     """Write the selecting wheels for the packages for single GPUs in ``dist_dir``. Existing identical wheels stay.
 
-    Raises whatever `plan_added` raises, and `WorkError` if a wheel can't be written.
+    Raises the same errors as `plan_added`, and `WorkError` if a wheel can't be written.
     """
     return write_added(plan_added(dist_dir))
 
@@ -438,9 +438,9 @@ def _read_files(path: Path) -> dict[str, bytes]:
 def add_to_all(groups: Collection[Sequence[Path]]) -> Iterator[tuple[Path, AddedVariants]]:
     """Write the variant wheels in all folders with packages for single GPUs, and yield the results for each folder.
 
-    Each of the ``groups`` has the folders of one index. All wheels are planned before the first one is written. Raises
-    `InputError`, or `ProblemsError` for several errors, if no folder contains packages for single GPUs, or if two
-    wheels of an index would have the same name. Also raises whatever `add_variants` raises.
+    Each of the ``groups`` contains the folders of one index. All wheels are planned before the first one is written.
+    Raises `InputError`, or `ProblemsError` for several errors, if no folder contains packages for single GPUs, or if
+    two wheels of an index would have the same name. Also raises the same errors as `add_variants`.
     """
     problems: list[RocwheelError] = []
     planned = attempt_all(plan_added, dict.fromkeys(chain.from_iterable(groups)), problems)

@@ -180,7 +180,7 @@ def _complete(ctx: click.Context, parameter: click.Parameter, shell: str | None)
         return
     shell = shell or _shell_around()
     if shell not in _SHELLS:
-        remedy = "Without a word it takes the shell that it is called from."
+        remedy = "Without a value, the option applies to the current shell."
         raise InputError(spelled(parameter), f"is {shell!r}", expected=f"one of {', '.join(_SHELLS)}", remedy=remedy)
     if behind := _words_behind(ctx.meta[_WORDS], spelled(parameter), shell):
         raise InputError(spelled(parameter), f"has the word {behind[0]!r} after it", expected=f"no word after {shell}")

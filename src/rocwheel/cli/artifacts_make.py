@@ -152,9 +152,9 @@ def _print_planned(archives: tuple[StoredArchive, ...], checksums: dict[str, str
 
 def _print_fetched(fetched: tuple[FetchedArchive, ...], *, verbose: bool) -> None:
     for one in fetched if verbose else ():
-        print_line(f"{one.name}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'was there'}")
+        print_line(f"{one.name}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'already present'}")
     new = sum(one.is_new for one in fetched)
-    print_line(f"{count(new, 'archive')} fetched, {len(fetched) - new} there already")
+    print_line(f"{count(new, 'archive')} fetched, {len(fetched) - new} already present")
     for kind, words in _SHOWN.items():
         if number := sum(one.verified == kind for one in fetched):
             print_line(f"compared with {words}: {count(number, 'archive')}")

@@ -305,7 +305,7 @@ def audit_(
     status = report_first(UNREADABLE, unread)
     if unjudged := environments.everything.unread:
         message_printer(quiet=out.quiet)(
-            f"not reported: what other packages lack without {first_of(sorted(unjudged))}, which can't be read"
+            f"not reported: anything that other packages need from {first_of(sorted(unjudged))}, which can't be read"
         )
     if out.json:
         print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})

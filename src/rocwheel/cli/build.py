@@ -158,7 +158,7 @@ def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
     if jobs:
         option, found = (
             "--jobs",
-            "is given with --scheduler, whose workers have the threads that they were started with",
+            "is given with --scheduler, whose workers already have a fixed number of threads",
         )
         raise InputError(option, found, remedy="Leave out one of them.")
 
@@ -204,7 +204,7 @@ def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
         option, found = "--dest-dir", "is the manifest's folder, and a build removes the manifest first"
         raise InputError(option, found, expected="another folder")
     if again and level not in {None, again.level}:
-        option, found = "--level", "is given with --from-manifest, which has all options"
+        option, found = "--level", "is given with --from-manifest, which sets all options"
         raise InputError(option, found, remedy="Leave it out.")
     if again:
         return again.level

@@ -72,7 +72,7 @@ _OTHER_COMMANDS = {"--yank": "index yank", "--unyank": "index yank --undo"}
 
 _HELP, _VERSION = "help", "version"
 _END = "--"
-"""No word after this one is an option."""
+"""The words after this word are not options."""
 
 
 def replace_deprecated(words: Sequence[str]) -> tuple[list[str], list[str]]:

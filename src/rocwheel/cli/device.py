@@ -143,7 +143,7 @@ def kernel_files_line(folder: str, files: Sequence[DeviceFacts], unreadable: int
     """Return the number of kernel files in a folder that share a line, and their sizes on disk and decompressed."""
     size, raw = sum(device.size for device in files), sum(device.raw_size for device in files)
     decompressed = f" ({decimal(raw)} decompressed)" if raw != size else ""
-    others = f"; {count(unreadable, 'further one')} can't be read" if unreadable else ""
+    others = f"; {count(unreadable, 'other file')} can't be read" if unreadable else ""
     return f"{folder}: {count(len(files), 'kernel file')} with device code, {decimal(size)}{decompressed}{others}"
 
 
@@ -171,7 +171,7 @@ def _known(value: int | str | None) -> str:
 def rewrite_line(report: RewriteReport, output: Path) -> str:
     """Return a line about the changes to a file."""
     if not report.bundles:
-        return f"{output}: a code object, {'now for another target' if report.changed else 'as it was'}"
+        return f"{output}: a code object, {'now for another target' if report.changed else 'unchanged'}"
     unit = "code object" if report.is_archive else "bundle"
     sizes = f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
     return f"{output}: {report.changed} of {count(report.bundles, unit)} changed, {sizes}"
@@ -302,7 +302,7 @@ class Rewriting(Output, frozen=True, kw_only=True):
     def rewrite_folder(self, folder: Path, output: Path, edit: Prune | None, storage: Storage) -> None:
         """Write a folder with edited device code to ``output``, and print a report.
 
-        Raises the errors of `edit_tree`.
+        Raises the same errors as `edit_tree`.
         """
         report = edit_tree(folder, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
         if self.json:

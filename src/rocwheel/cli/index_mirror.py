@@ -67,7 +67,7 @@ def read_machines(
         option("--python-version", metavar="X.Y", help="Copy wheels for this Python version.", show_default="all"),
     ] = None,
 ) -> Machines:
-    """Return the machines for which the mirror is."""
+    """Return the machines that the mirror is for."""
     return Machines(tuple(platform or ()), tuple(python_version or ()))
 
 
@@ -235,9 +235,9 @@ def _print_planned(plan: MirrorPlan, removed: Sequence[str], *, json: bool) -> N
 
 def _print(report: MirrorReport, dest_dir: Path, *, verbose: bool) -> None:
     for one in report.files if verbose else ():
-        print_line(f"{one.filename}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'was there'}")
+        print_line(f"{one.filename}: {decimal(one.bytes)}, {'fetched' if one.is_new else 'already present'}")
     new = sum(one.is_new for one in report.files)
-    print_line(f"{count(new, 'file')} fetched to {dest_dir / FILES_FOLDER}, {len(report.files) - new} there already")
+    print_line(f"{count(new, 'file')} fetched to {dest_dir / FILES_FOLDER}, {len(report.files) - new} already present")
     for name in report.removed:
         print_line(f"{name}: removed")
     _print_gaps(report.absent, report.unusable)

@@ -154,7 +154,7 @@ def _print_kernel_files(folder: str, files: list[FileFacts], unreadable: int) ->
     print_target_table(target_rows(*devices))
 
 
-_UNREAD = "What can't be read"
+_UNREAD = "Inputs that can't be read"
 
 
 @app.command()

@@ -243,7 +243,7 @@ def migrate(
 
     Example: rocwheel jax migrate rocm-jax --jax ../jax > migrate.patch
     """
-    made = plan_migration(checkout, phase=phase, jax=jax)  # type: ignore[arg-type]  # the range of the option has it
+    made = plan_migration(checkout, phase=phase, jax=jax)  # type: ignore[arg-type]  # the option's range ensures this
     if apply:
         apply_changes(made.root, made.changes)
     if out.json:

@@ -146,7 +146,7 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
             made = make_all(given)
             command(**made, **given)
 
-        run.make = make_all  # type: ignore[attr-defined]  # for whoever checks options without running the command
+        run.make = make_all  # type: ignore[attr-defined]  # for code that checks options without running the command
         run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
         options.sort(key=lambda option: option.default is not option.empty)
         keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]

@@ -182,7 +182,7 @@ def report_error(error: RocwheelError) -> None:
 
 
 def report_first(subject: str, problems: Sequence[RocwheelError]) -> int:
-    """Print at once what `raise_all` would raise, as results may follow from it. Return its exit status, 0 without."""
+    """Print the errors that `raise_all` would raise, before any results. Return the exit status, 0 without errors."""
     from rocwheel.core.workers import raise_all  # short commands have nothing to read
 
     try:

@@ -257,7 +257,7 @@ def read_build_request(
 ) -> BuildRequest:
     """Return the requested build and its destination. ``given`` contains the options of a plan.
 
-    Raises `InputError` without artifacts or a destination, and for options in addition to a manifest, which has all of
+    Raises `InputError` without artifacts or a destination, and for options in addition to a manifest, which sets all of
     them.
     """
     missing = []
@@ -267,7 +267,7 @@ def read_build_request(
         missing.append("the option --dest-dir")
     if missing:
         is_without_artifacts = missing[0] == "the argument ARTIFACTS"
-        instead = "To repeat a build, give --from-manifest. " if is_without_artifacts else ""
+        instead = "To repeat a build, use --from-manifest. " if is_without_artifacts else ""
         place = "rocwheel build"
         raise missing_error(place, missing, instead)
     inputs = _read_again(from_manifest, given) if from_manifest else read_plan_job(**given)
@@ -277,7 +277,7 @@ def read_build_request(
 def _read_again(manifest: Path, given: dict[str, Any]) -> PlanJob:
     for name, value in given.items():
         if name not in _PLACES and value != _OF_PLAN[name].default:
-            option, found = f"--{name.replace('_', '-')}", "is given with --from-manifest, which has all options"
+            option, found = f"--{name.replace('_', '-')}", "is given with --from-manifest, which sets all options"
             raise InputError(option, found, remedy="Leave it out.")
     again = read_rebuild(manifest)
     folders = (*(given["artifacts"] or ()), *(given["artifact_dir"] or ())) or tuple(again.artifact_dirs())

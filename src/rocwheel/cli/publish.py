@@ -157,7 +157,7 @@ def _print_report(report: PublishReport, *, verbose: bool) -> None:
         for name in report.listed:
             print_line(f"{done}: {name}")
     sent = f"{count(len(report.uploaded), 'file')} {will} ({decimal(report.size)})"
-    print_line(f"{sent}, {len(report.present)} there already; {count(len(report.listed), 'file')} newly {done}")
+    print_line(f"{sent}, {len(report.present)} already present; {count(len(report.listed), 'file')} newly {done}")
     print_line(f"index: {report.index}")
     for family, index in report.families.items():
         print_line(f"for {family}, {count(len(index.listed), 'file')} newly {done}: {index.index}")

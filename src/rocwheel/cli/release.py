@@ -129,7 +129,7 @@ def attest(
     for statement in found.statements.values():
         print_line(statement)
     if not out.quiet:
-        messages.print(f"unsigned; the predicate of all: {found.predicate}", markup=False)
+        messages.print(f"unsigned; the predicate of all statements: {found.predicate}", markup=False)
 
 
 selector_app = Group("selector", hidden=True, help="Merge the rocm packages from several builds.")

@@ -219,7 +219,7 @@ def fetch_folders(words: Sequence[str]) -> list[str]:
     """Return the words of a command line with a path instead of each folder's URL.
 
     The parts that the command needs are fetched into a cache folder and verified, as with `rocwheel artifacts fetch`.
-    The next command reuses them if they haven't changed. Raises as `check_urls` does.
+    The next command reuses them if they haven't changed. Raises the same errors as `check_urls`.
     """
     is_quiet = bool({"--quiet", "-q"} & {*words})
 

@@ -94,7 +94,7 @@ def set_(
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     if Path(value).is_file():
         expected = "the run path before the files: rocwheel runpath set RUNPATH FILE..."
-        raise InputError(value, "is a file in place of the run path", expected=expected)
+        raise InputError(value, "is a file instead of the run path", expected=expected)
     warnings = _check(value, force=force)
     progress, remedy = out.progress, "Choose another folder with --output."
     written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)

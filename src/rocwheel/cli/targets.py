@@ -217,7 +217,7 @@ def list_command(
     """
     rows, targets = chosen
     if not rows and not out.quiet:
-        report_warning("no target is all that was asked for; without options, `rocwheel targets list` prints every one")
+        report_warning("no target was selected; without options, `rocwheel targets list` prints all targets")
     if form is Form.FAMILIES:
         print_target_set(form.value, fold_to_families(targets), as_json=out.json)
     elif form is not Form.TABLE:

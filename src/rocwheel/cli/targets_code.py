@@ -175,7 +175,7 @@ def _no_path(gpu: str) -> str:
             parse_target_set([gpu], source="GPU", native=tuple, required=False)
     except InputError as e:
         expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
-        raise InputError(gpu, "is a path in place of the GPU", expected=expected) from e
+        raise InputError(gpu, "is a path instead of the GPU", expected=expected) from e
     return gpu
 
 

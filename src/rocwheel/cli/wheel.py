@@ -95,7 +95,7 @@ class Assembly(msgspec.Struct, frozen=True):
     values: tuple[str, ...]
     """Values for placeholders, as ``NAME=VALUE``."""
     build: WheelBuild
-    """The build, still without sources."""
+    """The build, without its sources."""
     dest_dir: Path
     output: Path | None
     json: bool

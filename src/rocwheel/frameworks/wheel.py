@@ -194,7 +194,8 @@ def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
 def _is_fault(finding: Finding) -> bool:
     """Return whether a finding prevents writing a wheel.
 
-    Findings about libraries that missing packages might have do. Findings about a newer ROCm than rocwheel knows don't.
+    Findings about libraries that missing packages might contain prevent writing it. Findings about a ROCm version that
+    rocwheel doesn't know yet don't.
     """
     is_unsure = finding.rule in _RULES_ON_LIBRARIES and finding.severity is Severity.WARNING
     may_lack = is_unsure and not is_newer_than_layout(finding.facts[0])

@@ -203,7 +203,7 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
 
     ``python`` is a version such as ``3.12``, or ``3.13-ft`` for the free-threaded build. Without ``python``, the
     modules' names determine the tags. If all modules use the stable ABI, the oldest version in ``requires_python``
-    does.
+    determines the tags.
 
     Raises `InputError` if the tags can't be determined, or if ``python``, the names, and ``requires_python`` conflict.
     """

@@ -212,7 +212,7 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     upload_time: int
     """The upload time in microseconds since 1970 (:pep:`700`). A newly read file has its last modification time."""
     about: About = About()
-    """Information about the distribution for people."""
+    """Information about the distribution for human readers."""
     label: str = ""
     """The label of a wheel variant (:pep:`825`, a draft); empty for other files."""
     variant: str = ""

@@ -96,7 +96,7 @@ def _is_page(path: Path) -> bool:
 
 
 def changed_extras(output: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files that are missing in the output or different there."""
+    """Return the files that are missing from the output or that differ from the output's files."""
     changed = {}
     for name, data in files.items():
         with suppress(OSError):
@@ -139,9 +139,9 @@ def digest_maker(extras: Extras, family: str) -> str:
 
 
 def write_extras(output: Path, files: Mapping[str, bytes], noted: Mapping[str, str] | None = None) -> list[str]:
-    """Write files atomically, and return the paths of files that didn't match their ``noted`` digests.
+    """Write files atomically, and return the paths of the old files that someone had edited.
 
-    Someone has edited such files. Raises `WorkError` if the output can't be written to.
+    Edited files don't match their ``noted`` digests. Raises `WorkError` if the output can't be written to.
     """
     replaced = {name: write_changed(output / name, data) for name, data in files.items()}
     known = noted or {}

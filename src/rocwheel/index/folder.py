@@ -226,8 +226,8 @@ def read_folders(
     """Return the distributions, keyed by their path relative to the output, as in ``known``.
 
     Raises `ProblemsError` with all problems. If ``unread`` is a list, the problems are appended to it instead, and the
-    other distributions are returned. ``memory`` has the distributions that this process has read, keyed by path, and is
-    updated. ``readers`` read the files; the default is threads of this process.
+    other distributions are returned. ``memory`` contains the distributions that this process has read, keyed by path,
+    and is updated. ``readers`` read the files; the default is threads of this process.
     """
     found, new = _find_known(sources, known, memory)
     problems: list[RocwheelError] = []

@@ -68,7 +68,7 @@ def with_systems(cards: Sequence[GpuCard], taken: Mapping[str, Sequence[IndexEnt
     """Return cards with the systems of their packages. If the index is for only one system, the cards don't change.
 
     Additional extras that have no packages for these systems are removed. An extra for only some of the systems lists
-    them. ``taken`` has the files of each project that installers choose.
+    them. ``taken`` contains the files of each project that installers choose.
     """
     if len(_systems(entry for entries in taken.values() for entry in entries)) < 2:
         return list(cards)
@@ -96,8 +96,7 @@ def _marked(
 ) -> str:
     """Return an extra with the systems of its projects.
 
-    Without a difference between the systems, no system is listed. The result is empty if the extra is not for any of
-    them.
+    If the systems don't differ, no system is listed. The result is empty if the extra is not for any of them.
     """
     found = [_systems(taken.get(project, ())) for project in projects]
     if not all(found):  # some wheels are for any system
@@ -134,7 +133,7 @@ def find_cards(
 ) -> list[GpuCard]:
     """Return the cards for all GPUs that have packages.
 
-    ``taken`` has the files of each project that installers choose. ``withdrawn`` has the projects whose files
+    ``taken`` contains the files of each project that installers choose. ``withdrawn`` contains the projects whose files
     installers choose only if the exact version is requested. No line needs such a project.
     """
     words = frozenset(canonicalize_name(word) for gpu in gpus for word in (gpu.target, *gpu.others))
@@ -264,7 +263,7 @@ class _Wish(msgspec.Struct, frozen=True):
 
 
 def _endings(name: str) -> frozenset[str]:
-    """Return each part of a name that follows a dash and reaches to the end of the name."""
+    """Return each suffix of a name that follows a dash."""
     return frozenset(name[place + 1 :] for place, letter in enumerate(name) if letter == "-")
 
 
@@ -281,7 +280,7 @@ def _make_card(gpu: Gpu, offers: _Offers) -> GpuCard:
     wishes = [*wishes, *(_Wish(offer, [], offers.reached(offer.name, [])) for offer in alone)]
     own = {name: None for name in packages if not offers.by_name[name].is_for_others(words)}
     if any(not wish.names.isdisjoint(own) for wish in wishes):
-        packages = own  # these projects make packages for several GPUs unnecessary
+        packages = own  # with these projects, packages for several GPUs are unnecessary
     missed = dict.fromkeys(name for wish in wishes for name in sorted(wish.names))
     return GpuCard(
         gpu,
@@ -325,9 +324,9 @@ def find_content(
 ) -> FrontPage:
     """Return the content for the page of an index.
 
-    ``projects`` has the files of each project, oldest first. ``yanked`` has the reasons for yanking files, keyed by
-    name. ``gpus`` are the targets to choose from, in display order. ``url`` is the future address of the index, or
-    empty if it is unknown. ``kept`` has projects whose rows are taken from an earlier page.
+    ``projects`` contains the files of each project, oldest first. ``yanked`` contains the reasons for yanking files,
+    keyed by name. ``gpus`` are the targets to choose from, in display order. ``url`` is the future address of the
+    index, or empty if it is unknown. ``kept`` contains projects whose rows are taken from an earlier page.
     """
     kept = kept or {}
     taken = find_taken(projects, yanked)
@@ -406,8 +405,8 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
     """Return the page of an index with the content of families. ``gpus`` are the targets to choose from.
 
     A GPU links to the index of a family if the family has packages for the GPU that this index lacks. Packages that all
-    families share are in all their indexes, and cause no link. A package that only another family's own packages
-    require is not offered for a family.
+    families share are in all their indexes, so they don't cause a link. A package that only another family's own
+    packages require is not offered for a family.
     """
     found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
     owned = {name: _own_projects(family, content) for name, family in content.families.items()}

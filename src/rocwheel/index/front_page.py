@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """A GPU target and its names for people."""
+    """A GPU target and its human-readable names."""
 
     target: str
     """The processor, such as ``gfx1100``."""
     kind: str = ""
-    """``data-center``, ``desktop``, ``integrated``, or empty if unknown."""
+    """``data-center``, ``desktop``, ``integrated``, or an empty string if unknown."""
     products: tuple[str, ...] = ()
     """The names of products with this GPU."""
     others: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class FrontPage(msgspec.Struct, frozen=True):
 
 
 URL_NOTE = "index-url"
-"""The name of the HTML metadata that contains the address, for code that makes the page again."""
+"""The name of the HTML metadata that contains the address, for code that regenerates the page."""
 
 _PLAIN = re.compile(r"[\w.~:/@%+=,\[\]-]+", re.ASCII)
 """The characters that shells read as plain text within double quotes."""
@@ -401,7 +401,7 @@ def _family_choice(offer: FamilyOffer, gpu: Gpu, url: str) -> Html:
 def _own_lines(card: GpuCard) -> Sequence[InstallLine]:
     """Return the lines for this index.
 
-    If a family's index has more, return no lines, because it includes these lines.
+    If a family's index has more packages, return no lines, because that index includes these lines.
     """
     return () if any(offer.lines for offer in card.families) else card.lines
 
@@ -517,7 +517,7 @@ def _mark(reason: str | None) -> Html | str:
 
 
 def make_front_page(content: FrontPage) -> bytes:
-    """Return the page. The same content gives the same bytes."""
+    """Return the page. The same content produces the same bytes."""
     projects = count(len(content.projects), "package")
     facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
     body = element(

@@ -226,7 +226,7 @@ def _kept(url: str, origin: str) -> str:
 def _netrc_entry(host: str) -> tuple[str, str] | None:
     """Return the user and password for a host, or `None` if there is no readable netrc file.
 
-    In that case, uv uses none, too.
+    In that case, uv doesn't use any credentials either.
     """
     try:
         found = netrc.netrc(os.environ.get("NETRC")).authenticators(host)
@@ -378,7 +378,7 @@ def _systems(wheels: Iterable[Iterable[str]]) -> frozenset[str]:
 
 
 def _asker(project: str, label: str, requirements: Sequence[Requirement]) -> str:
-    """Return why a package for a GPU is required: its extra, its name, or `_EVERY_DEVICE`. Empty without a reason."""
+    """Return why a package for a GPU is required: its extra, its name, `_EVERY_DEVICE`, or an empty string."""
     extra = next((one for one in asked_extras(requirements) if label == one or serves(label, _agents(one))), "")
     if extra:
         return f"{_DEVICE}-{extra}"
@@ -421,8 +421,8 @@ def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
 
 def _without(labels: Iterable[str]) -> str:
     found = sorted(labels)
-    return f"Does the release have such an extra? It has packages for {first_of(found)}." if found else (
-        "Does the release have such an extra?"
+    return f"Check whether the release has such an extra. It has packages for {first_of(found)}." if found else (
+        "Check whether the release has such an extra."
     )  # fmt: skip
 
 
@@ -468,8 +468,8 @@ def resolve(requirements: Sequence[str], options: ResolveOptions, targets: Seque
     Raises `InputError` if uv is not installed, for requirements that uv can't resolve, and for extras that no package
     has. Raises `WorkError` if ``TMPDIR`` is not a usable folder.
     """
-    # Without a cache, so that uv doesn't reuse the selector's decision for other GPUs. Without previews, because a lock
-    # file has no wheel variants, and uv refuses to write one with them even if plain wheels exist.
+    # Don't use a cache, so that uv doesn't reuse the selector's decision for other GPUs. Don't use previews, because a
+    # lock file has no wheel variants, and uv refuses to write one with them even if plain wheels exist.
     compiled = ["--color=never", "pip", "compile", "--no-cache", "--no-preview", "--no-header", "--format=pylock.toml"]
     temporary_folder()  # uv also builds in this folder, and its errors about the folder don't mention the variable.
     environ = {name: value for name, value in os.environ.items() if name != TARGET_VARIABLE}

@@ -113,7 +113,7 @@ class LockFile:
         return LockFile({**self._tables, "created-by": _TOOL, "tool": tool})
 
     def render(self) -> bytes:
-        """Return the text of the file. The same tables give the same bytes."""
+        """Return the text of the file. The same tables produce the same bytes."""
         text = _library("tomli_w").dumps(self._tables)
         return str(text).encode()
 

@@ -109,10 +109,11 @@ def _allows(requires_python: str | None, minor: int) -> bool:
 
 
 def _patches(specifiers: SpecifierSet) -> set[int]:
-    """Return patch numbers. If any release of a version is allowed, a release with one of these numbers is.
+    """Return patch numbers to check.
 
-    The range that a specifier allows starts and ends at the versions in the specifier. The result has these versions
-    and their neighbors, including the first version and one version after the last.
+    If any release of a version is allowed, a release with one of these numbers is also allowed. The range that a
+    specifier allows starts and ends at the versions in the specifier. The result has these versions and their
+    neighbors, including the first version and one version after the last.
     """
     texts = (specifier.version.removesuffix(".*") for specifier in specifiers)
     named = {int(match[1]) for text in texts if (match := _PATCH.match(text))}

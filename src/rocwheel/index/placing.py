@@ -321,8 +321,9 @@ def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, ho
 def check_targets(output: Path, projects: Iterable[str], files: Collection[Path], noted: Collection[str]) -> None:
     """Raise the problems with existing files at the paths of pages, project folders, and ``files``.
 
-    These are never replaced: a page from another program, a symlink to another folder, and anything that is not a file.
-    A file in a folder without a page from this command is not replaced either, unless its project is ``noted``.
+    The following paths are never replaced: a page from another program, a symlink to another folder, and anything that
+    is not a file. A file in a folder without a page from this command is not replaced either, unless its project is
+    ``noted``.
     """
     folders = [output / project for project in projects]
     problems = [*_folder_problems(folders), *_page_problems(output, is_root_page)]

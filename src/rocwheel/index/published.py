@@ -323,7 +323,7 @@ def _variants_entry(place: str, project: str, file: RawFile, size: int, upload_t
 def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Mapping[str, str]) -> Published:
     """Return the published contents with new files added. Existing entries stay.
 
-    ``bases`` has the path to each new file, keyed by name. Raises `InputError` or `ProblemsError` for a file whose
+    ``bases`` contains the path to each new file, keyed by name. Raises `InputError` or `ProblemsError` for a file whose
     contents differ from the published file with its name, and for a distribution that is published with another file
     name.
     """
@@ -397,7 +397,7 @@ class ReadPages(msgspec.Struct, frozen=True):
 class PageReader:
     """Reads the pages of an index.
 
-    ``stored`` lists its files, and ``noted`` has the notes from before the files were listed.
+    ``stored`` lists its files, and ``noted`` contains the notes from before the files were listed.
     """
 
     def __init__(

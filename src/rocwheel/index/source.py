@@ -129,7 +129,7 @@ class IndexSource:
     def __init__(self, url: str) -> None:
         """Set the URL of the page of all projects: ``http(s)://``, ``file://``, or ``s3://``.
 
-        Raises whatever `parse_url` raises.
+        Raises the same errors as `parse_url`.
         """
         if not is_url(url):
             raise InputError(url, "is not a URL", expected="http://, https://, file://, or s3://")
@@ -309,8 +309,8 @@ def fetch_file(
 ) -> bool:
     """Download a file into ``folder`` unless a file with the right hash exists. Return whether the file was absent.
 
-    ``known`` is the record of an earlier run. Raises `WorkError` if the existing file has different bytes, because
-    installers may have locked these. Also raises the errors of `receive`.
+    ``known`` is the record of an earlier run. Raises `WorkError` if the existing file has different bytes, because lock
+    files may contain the hash of these bytes. Also raises the same errors as `receive`.
     """
     path, modified = folder / file.filename, _nanoseconds(file.upload_time)
     if _is_present(path, file, known):

@@ -57,7 +57,7 @@ class First(msgspec.Struct):
     value: object | None
 
     def take(self, read: Callable[[], T]) -> T:
-        """Return the value, if there is one, at the first call. Return the result of ``read`` at all other calls."""
+        """Return the value, if there is one, on the first call. Return the result of ``read`` on all other calls."""
         value, self.value = self.value, None
         return read() if value is None else value  # type: ignore[return-value] # the caller provides a value of the same type
 
@@ -71,7 +71,7 @@ def load(store: Store, name: str) -> LoadedFile:
 
 
 def swap(store: Store, name: str, data: bytes, before: LoadedFile) -> LoadedFile:
-    """Replace a file unless it already has these bytes, and return the new state. Raises the errors of `Store.swap`."""
+    """Replace a file unless it already has these bytes, and return the new state. Raises what `Store.swap` raises."""
     return before if data == before.data else LoadedFile(data, store.swap(name, data, before.e_tag))
 
 

@@ -99,8 +99,8 @@ class Pages(PageReader):
     def add(self, project: str, entries: Sequence[IndexEntry], bases: Mapping[str, str]) -> bool:
         """Add files to a project's page, and return whether the page has changed in either format.
 
-        ``bases`` has the relative path from the page to each file's folder, keyed by file name. The list of variants (a
-        draft) is written first, including the variants that are already listed.
+        ``bases`` contains the relative path from the page to each file's folder, keyed by file name. The list of
+        variants (a draft) is written first, including the variants that are already listed.
         """
         files = make_variants_files({project: entries}, ()).get(project, [])
         listed = [*entries, *(until_done(partial(self._add_variants, one)) for one in files)]
@@ -324,8 +324,8 @@ class OneIndex:
     def write(self, dated: Mapping[str, Sequence[IndexEntry]], times: UploadTimes, progress: Progress) -> set[str]:
         """Write the pages of projects, then the page of all projects, then the front page. Return the changed projects.
 
-        ``dated`` has the files of each project, with dates for the new files. ``times`` has the rules for the store's
-        clock.
+        ``dated`` contains the files of each project, with dates for the new files. ``times`` contains the rules for the
+        store's clock.
         """
         self._pages.times = times
         waiting = {project: entries for project, entries in dated.items() if not self._pages.stand(project, entries)}

@@ -53,7 +53,7 @@ def put_same(
     stamp: FileStamp | None = None,
     advance: Callable[[int], object] = SILENT.advance,
 ) -> None:
-    """Store a file unless it already exists. Raises the errors of `require_same`.
+    """Store a file unless it already exists. Raises the same errors as `require_same`.
 
     ``advance`` is the same as in `Store.put`.
 
@@ -254,9 +254,9 @@ def find_missing(
 ) -> list[Upload]:
     """Return the uploads whose file or core metadata is absent from the store.
 
-    ``stored`` has the existing files, keyed by name. ``known`` has the hashes that pages list, keyed by the name on the
-    store. These files need no request. Raises `TakenError` or `ProblemsError` if existing files or core metadata have
-    different bytes.
+    ``stored`` contains the existing files, keyed by name. ``known`` contains the hashes that pages list, keyed by the
+    name on the store. These files need no request. Raises `TakenError` or `ProblemsError` if existing files or core
+    metadata have different bytes.
     """
     missing, doubtful = [], []
     for upload in uploads:

@@ -338,8 +338,8 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
     def write(self, files: dict[str, KnownFile]) -> list[str]:
         """Write the changes, and return the paths of edited pages.
 
-        ``files`` has all files that were read, keyed by their path relative to the output. Raises the errors of
-        `write_index`.
+        ``files`` contains all files that were read, keyed by their path relative to the output. Raises the same errors
+        as `write_index`.
         """
         self._check_targets()
         # Use the additional files of the last run if that run was completed and the files are unchanged.

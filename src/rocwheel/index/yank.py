@@ -108,7 +108,7 @@ def _by_name(files: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _path_of(place: str) -> str:
-    """Return the path of a ``file://`` URL, and other locations unchanged. Raises the errors of `parse_url`."""
+    """Return the path of a ``file://`` URL, and other locations unchanged. Raises the same errors as `parse_url`."""
     if not place.startswith("file:"):
         return place
     parse_url(place)

@@ -27,7 +27,7 @@ class Yanking(msgspec.Struct, frozen=True):
     """The reasons for yanking, keyed by file name. A reason may be empty."""
     unyanked: tuple[str, ...] = ()
     files: dict[str, tuple[str, ...]] = {}
-    """The intended files for each name that several files have: paths without symlinks, or URLs.
+    """The intended files for each name that several files share: paths without symlinks, or URLs.
 
     See `share_yanking`.
     """
@@ -108,7 +108,7 @@ def _problems(yanking: Yanking, names: Collection[str], folder: Path | str) -> I
 
 
 def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, Yanking]:
-    """Return the changes in each index. ``listed`` has the addresses of each index's files, keyed by name.
+    """Return the changes in each index. ``listed`` contains the addresses of each index's files, keyed by name.
 
     Families can have different files with the same name. A mark goes only to the indexes that list the specified file,
     or to all indexes for a plain name. Raises `InputError` for a file that no index lists, if other files have its
@@ -124,7 +124,7 @@ def share_yanking(yanking: Yanking, listed: Mapping[str, Mapping[str, Collection
 
 
 def _meant(given: Collection[str], listed: Collection[str]) -> set[str]:
-    """Return the files that are meant, out of all files with the same name."""
+    """Return the intended files among all files with the same name."""
     found = set(given) & set(listed)
     if found or not given or len(listed) < 2:
         return found or set(listed)

@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class FolderStore:
-    """A folder, which may not exist before the first write. Implements `rocwheel.stores.store.Store`."""
+    """A folder, which doesn't have to exist before the first write. Implements `rocwheel.stores.store.Store`."""
 
     def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder

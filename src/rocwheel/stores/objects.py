@@ -80,7 +80,7 @@ _LATER = "Try again later."
 _WHERE = "Correct the URL, or AWS_ENDPOINT_URL."
 _RETRIED = re.compile(r" in ([\d.]+)(m?s|µs|ns), after (\d+) retries,")
 _UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
-_END = "Specify the URL that it should lead to, or contact the server's operator."
+_END = "Specify the URL that the redirect should lead to, or contact the server's operator."
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
 """The kind of error, the message, and the remedy."""
@@ -400,7 +400,7 @@ class ObjectStore:
         return noted_hash(self._inner, path, answer.meta["e_tag"])
 
     def _ask_why(self, name: str, path: str) -> None:
-        """Raise the reason why the store has no information about a file. Responses to HEAD can't contain reasons."""
+        """Raise an error that says why the store has no information about a file, because a HEAD response can't."""
         with suppress(RangesIgnoredError), self._translating(name):
             obstore.get_range(self._inner, path, start=0, end=1)
 

@@ -48,7 +48,7 @@ def open_store(place: str | Path) -> Store:
 def open_file(url: str) -> tuple[Store, str]:
     """Return the store that contains the file at a URL, and the file's name in that store.
 
-    Raises the errors of `open_store`.
+    Raises the same errors as `open_store`.
     """
     folder, name = split_file_url(url)
     return open_store(folder), name

@@ -192,23 +192,23 @@ class Store(Protocol):
         """Return the store's information about a file. Raise `MissingFileError` if the file doesn't exist."""
 
     def load(self, name: str) -> LoadedFile:
-        """Return the bytes of a small file with the tag for `swap`. Raises the errors of `head`."""
+        """Return the bytes of a small file with the tag for `swap`. Raises the same errors as `head`."""
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a small file. Raises the errors of `head`."""
+        """Return the bytes of a small file. Raises the same errors as `head`."""
 
     def read_range(self, name: str, start: int, stop: int) -> bytes:
         """Return the bytes from ``start`` up to, but not including, ``stop``.
 
         There are fewer bytes if the file ends earlier.
 
-        Raises the errors of `head`, and `RangesIgnoredError` for a server that sends only whole files.
+        Raises the same errors as `head`, and `RangesIgnoredError` for a server that sends only whole files.
         """
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes where it ended.
 
-        ``e_tag`` is the tag of the file whose remaining bytes are wanted. Raises the errors of `head`, and
+        ``e_tag`` is the tag of the file whose remaining bytes are wanted. Raises the same errors as `head`, and
         `OutdatedError` if the file is replaced before the transfer ends. If a server sends only whole files, the bytes
         before ``start`` are read and discarded.
         """

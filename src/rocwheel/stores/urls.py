@@ -101,7 +101,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _check_file(url: str, parts: SplitResult) -> None:
-    """Raise `InputError` for a file URL without a path, or whose path is not on this machine or is cut off."""
+    """Raise `InputError` for a file URL that has no path, or whose path is cut off or on another machine."""
     if parts.netloc not in {"", "localhost"}:
         found = f"contains the host {parts.netloc.rpartition('@')[2]!r}"
         raise InputError(shown_url(url), found, expected="file:///PATH, a path on this machine")

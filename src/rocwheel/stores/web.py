@@ -188,7 +188,10 @@ def _unreachable(place: str, reason: object) -> StoreError:
 
 
 def user_remedy(*, has_user: bool) -> str:
-    """Return the remedy if a web server requires a user and password. With ``has_user``, it requires different ones."""
+    """Return the remedy if a web server requires a user and password.
+
+    ``has_user`` means that the request contained a user and password, which the server rejected.
+    """
     if has_user:
         return "Correct the user and password in the URL."
     return "Add a user and password to the URL: https://USER:PASSWORD@HOST/..."
@@ -210,7 +213,7 @@ def _refusal(url: str, status: int, headers: Message) -> StoreError:
     if status in _REDIRECTS:
         found = f"has endless or broken redirects (status {status})"
         return StoreError(
-            place, found, remedy="Specify the URL that it should lead to, or contact the server's operator."
+            place, found, remedy="Specify the URL that the redirect should lead to, or contact the server's operator."
         )
     return StoreError(place, found)
 
@@ -248,9 +251,10 @@ def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -
 
 
 def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file from ``start``. An interrupted transfer resumes. Raises the errors of `read_web_page`.
+    """Yield the bytes of a file from ``start``. An interrupted transfer resumes.
 
-    Raises `OutdatedError` if the server has a different file when a transfer resumes.
+    Raises the same errors as `read_web_page`, and `OutdatedError` if the server has a different file when a transfer
+    resumes.
     """
     transfer, policy = _Transfer(url, start), RetryPolicy()
     while True:
@@ -264,7 +268,7 @@ def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
 
 
 def find_web_file(url: str) -> StoredFile:
-    """Return a server's information about the file at a ``http(s)`` URL. Raises the errors of `read_web_page`.
+    """Return a server's information about the file at a ``http(s)`` URL. Raises the same errors as `read_web_page`.
 
     The size is -1 if the server doesn't send it. Only the first byte is requested, because some servers reject HEAD.
     """

@@ -38,7 +38,7 @@ def installed_place(member: str) -> str:
 
 
 class Binary(msgspec.Struct, frozen=True):
-    """A file worth reading: a plain file or an archive member.
+    """A file to read: a plain file or an archive member.
 
     ``name`` is the name in messages: its path, or ``wheel!member``. ``place`` is its ``/``-separated path inside the
     folder or wheel where it was found. ``place`` is empty for a file that was specified directly; such a file is read

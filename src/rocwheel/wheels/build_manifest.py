@@ -352,7 +352,7 @@ def remove_manifest(dest_dir: Path) -> None:
 
 
 def _remove_attestations(folder: Path) -> None:
-    """Remove the files that `rocwheel attest` wrote, and then empty folders.
+    """Remove the files that `rocwheel attest` wrote, and then remove empty folders.
 
     If ``folder`` is a symlink, remove only the symlink.
 

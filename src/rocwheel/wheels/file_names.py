@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def normalized_file_part(distribution: str) -> str:
-    """Return a distribution name as spelled in file names: lowercase, with each run of ``-_.`` replaced by a ``_``."""
+    """Return a distribution name as spelled in file names: lowercase, with each run of ``-_.`` replaced with ``_``."""
     return canonicalize_name(distribution).replace("-", "_")
 
 
@@ -133,7 +133,7 @@ class FileName(msgspec.Struct, frozen=True):
     """The normalized project name."""
     version: Version
     identity: str
-    """The identity, with the same value as the `IndexEntry` has."""
+    """The identity, which has the same value as in `IndexEntry`."""
     label: str = ""
     """The label of a wheel variant, or an empty string."""
 

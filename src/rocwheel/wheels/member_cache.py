@@ -9,8 +9,8 @@ sequence are also stored under the hash of their own bytes, so a change in one p
 other blocks.
 
 The cache also stores the hashes of unchanged files under their stamps, so that these files don't need to be read again.
-Packing yields the hash at no cost. So a large member without a stored hash is read for its hash only if a member of the
-same size was packed before.
+Packing yields the hash at no cost. So a large member without a stored hash is read to compute its hash only if a member
+of the same size was packed before.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class MemberCache:
         return _decode(entry).digest if entry else None
 
     def may_have(self, content: Content) -> bool:
-        """Return whether reading a large content for its hash may avoid packing it."""
+        """Return whether hashing large content may avoid packing it."""
         return not isinstance(content, SequenceContent) and self._store.has(self._size_key(content.size))
 
     def find(self, content: Content, digest: Digest) -> KnownMember | None:
@@ -321,7 +321,7 @@ def _key(*parts: str | bytes | int) -> bytes:
     return hashlib.sha256(_encode(parts)).digest()
 
 
-# Made once: several threads decode, and a run in which they prepared the type at the same time crashed.
+# Create the decoder only once. A run crashed when several threads prepared the type at the same time.
 _DECODER = msgspec.msgpack.Decoder(KnownMember)
 
 

@@ -98,7 +98,7 @@ def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) 
 
 
 def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
-    """Return METADATA with exactly these values of a field, in place of its first line or at the end of the headers."""
+    """Return METADATA with exactly these values of a field, instead of its first line or at the end of the headers."""
     end = _headers_end(metadata)
     line = _lines_of(field)
     first = line.search(metadata, 0, end)
@@ -205,7 +205,7 @@ _LICENSE_NAME = re.compile(r"licen|copying|notice|copyright|(?<![a-z])[al]?gpl(?
 
 
 def is_license_name(name: str) -> bool:
-    """Return whether a file is named, without its folder, like a license text or a notice."""
+    """Return whether a file's name, without its folder, is typical of a license text or a notice."""
     return _LICENSE_NAME.search(name) is not None
 
 
@@ -283,7 +283,7 @@ def render_metadata(metadata: CoreMetadata) -> bytes:
     Raises ``packaging.metadata.InvalidMetadata`` (in a group) if a field violates the standard.
     """
     message = RFC822Message()
-    # The fields as ``packaging`` represents them, without empty ones.
+    # The fields as ``packaging`` represents them, without empty fields.
     raw: RawMetadata = {"metadata_version": "2.4", "name": metadata.name, "version": metadata.version}
     if metadata.summary:
         raw["summary"] = metadata.summary
@@ -334,6 +334,6 @@ def render_entry_point_groups(groups: Mapping[str, Mapping[str, str]]) -> bytes:
 
 def wheel_headers(text: bytes) -> list[tuple[str, str]]:
     """Return the headers of WHEEL in order, with lowercase names."""
-    # Doesn't use `str.splitlines`, because values may contain characters that it treats as line endings.
+    # Don't use `str.splitlines`, because values may contain characters that it treats as line endings.
     headers = [line.partition(":") for line in text.decode("utf-8", "replace").split("\n")]
     return [(key.strip().lower(), value.strip()) for key, _, value in headers]

@@ -80,7 +80,7 @@ class PackedCount(msgspec.Struct, frozen=True):
         return PackedCount(*(now - then for now, then in zip(mine, before, strict=True)))
 
     def left(self, other: PackedCount) -> PackedCount:
-        """Return this count plus all members in another count as kept members, because they stayed in place."""
+        """Return this count plus all members in another count, which count as kept because they stayed in place."""
         members, size = other.packed + other.kept, other.packed_bytes + other.kept_bytes
         return self.plus(is_kept=True, members=members, size=size)
 

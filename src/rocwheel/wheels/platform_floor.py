@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
 
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
-# PEP 600 doesn't define tags below the oldest glibc that an architecture was ever tagged for.
+# PEP 600 defines no tags for glibc versions older than the first version that an architecture was ever tagged for.
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
 # The glibc versions that auditwheel has policies for. After the last one, every minor version is a policy.
 _POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))

@@ -35,7 +35,7 @@ def unhashed_paths(dist_info: str) -> frozenset[str]:
 
 
 class RecordRow(msgspec.Struct, frozen=True, order=True):
-    """One member of a wheel: its path, and the raw SHA-256 and the number of its bytes."""
+    """A member of a wheel: its path, its raw SHA-256, and its size in bytes."""
 
     path: str
     sha256: bytes
@@ -43,7 +43,7 @@ class RecordRow(msgspec.Struct, frozen=True, order=True):
 
     @property
     def hash(self) -> str:
-        """The hash as spelled in RECORD."""
+        """The hash in the format of RECORD."""
         return spell_hash(self.sha256)
 
 
@@ -70,7 +70,7 @@ class RecordEntry(msgspec.Struct, frozen=True):
 
 
 def spell_hash(sha256: bytes) -> str:
-    """Return a raw SHA-256 as spelled in RECORD: ``sha256=`` and URL-safe base64 without padding."""
+    """Return a raw SHA-256 in the format of RECORD: ``sha256=`` and URL-safe base64 without padding."""
     return "sha256=" + base64.urlsafe_b64encode(sha256).rstrip(b"=").decode()
 
 

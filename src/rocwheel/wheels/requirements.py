@@ -138,7 +138,7 @@ _TOO_LONG = "a number with more than 4,000 digits"
 
 
 class RequirementError(ValueError):
-    """An error for a Requires-Dist that is malformed, or whose marker can't be evaluated; the message says which."""
+    """An error with the reason why a Requires-Dist is malformed, or why its marker can't be evaluated."""
 
 
 def read_requirement(text: str) -> Requirement:
@@ -227,7 +227,7 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
 
 
 def refusing_requirement(name: str, version: str, target: str, families: Iterable[str]) -> str:
-    """Return a requirement for a public version that can't be met and that says why: a target has no code.
+    """Return a requirement that can't be met, whose version contains the reason: a target has no code.
 
     An unknown extra would cause only a warning from the installer.
     """
@@ -235,7 +235,7 @@ def refusing_requirement(name: str, version: str, target: str, families: Iterabl
 
 
 def is_refusing(requirement: Requirement) -> bool:
-    """Return whether a requirement can never be met on purpose, like those from `refusing_requirement`."""
+    """Return whether a requirement can deliberately never be met, like the requirements from `refusing_requirement`."""
     return any(f".{_REFUSAL}" in specifier.version for specifier in requirement.specifier)
 
 

@@ -77,7 +77,7 @@ class PlatformTag(msgspec.Struct, frozen=True):
     """One platform tag, such as ``manylinux_2_28_x86_64``."""
 
     text: str
-    """The tag as spelled by the wheel."""
+    """The original spelling of the tag."""
     system: _Platform
     """The tag's system; ``glibc`` and ``musl`` mean Linux with that C library."""
     machine: str = ""

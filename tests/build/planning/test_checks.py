@@ -129,7 +129,7 @@ def test_a_path_that_leaves_little_to_site_packages_is_a_warning() -> None:
     long = "_core/" + "a" * 190
     [warning] = long_paths([[wheel("_core/short", long)]], 80)
     assert (warning.kind, warning.subject, warning.files) == ("long-path", "core-1.0-py3-none-win_amd64.whl", (long,))
-    found = f"has 1 path that leaves less than 80 characters for site-packages; the longest path leaves 62: {long}"
+    found = f"has 1 path that leaves fewer than 80 characters for site-packages; the longest path leaves 62: {long}"
     assert warning.found == found
     assert list(long_paths([[wheel(long)]], 60)) == []
 

@@ -450,6 +450,6 @@ def test_the_same_selector_for_both_platforms_must_require_a_package() -> None:
     with pytest.raises(InputError) as caught:
         make_plan(make_catalog(*COMMON, *KERNELS.values()), recipe, make_facts(ELVES), options)
     assert str(caught.value) == (
-        "[selector]: requires no package, which would name the libraries of each platform; expected "
+        "[selector]: requires no package, but one must list the libraries of each platform; expected "
         'requires = ["core"]. Correct the recipe.'
     )

@@ -109,7 +109,7 @@ def test_rows_that_make_no_relay_are_told(run: Run, tmp_path: Path) -> None:
     [
         (
             '"bin/a.exe" = { target = "lib/llvm/bin/clang++.exe" }',
-            "packages.core.relays.'bin/a.exe' starts 'lib/llvm/bin/clang++.exe', which is a relay, too",
+            "packages.core.relays.'bin/a.exe' starts 'lib/llvm/bin/clang++.exe', which is also a relay",
         ),
         ('"bin/a.exe" = { target = "bin/b.bat" }', "packages.core.relays.'bin/a.exe': the target isn't a program"),
         (

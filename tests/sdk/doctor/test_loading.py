@@ -80,7 +80,7 @@ def test_a_loop_of_symlinks_is_not_a_folder(environment: Any, diagnose: Make, tm
 
 def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Make) -> None:
     findings = diagnose(environment, 90006, files=("/opt/old/lib/libamdhip64.so.5",), HIP_PATH="/opt/old")
-    text = "HIP_PATH=/opt/old points compilers and frameworks to a second ROCm"
+    text = "HIP_PATH=/opt/old points compilers and frameworks to a second ROCm installation"
     assert findings == [["warning", text, "unset HIP_PATH"]]
 
 
@@ -130,17 +130,17 @@ def test_a_second_rocm_is_reported(environment: Any, diagnose: Make) -> None:
     assert findings == [
         [
             "note",
-            "there is a second ROCm in /opt/rocm-6.4, which these packages do not use",
+            "there is a second ROCm installation in /opt/rocm-6.4, which these packages do not use",
             REMOVE_SECOND,
         ],
         [
             "warning",
-            "ROCM_PATH=/opt/rocm-6.4 points compilers and frameworks to a second ROCm",
+            "ROCM_PATH=/opt/rocm-6.4 points compilers and frameworks to a second ROCm installation",
             "unset ROCM_PATH",
         ],
         [
             "note",
-            "/etc/ld.so.conf.d/rocm.conf lets every program find the libraries of a second ROCm",
+            "/etc/ld.so.conf.d/rocm.conf lets every program find the libraries of a second ROCm installation",
             "If you don't want this: sudo rm /etc/ld.so.conf.d/rocm.conf && sudo ldconfig",
         ],
     ]
@@ -151,7 +151,7 @@ def test_a_second_rocm_with_two_names_is_reported_once(environment: Any, diagnos
     folder.mkdir(parents=True)
     (folder / "rocm").symlink_to("rocm-6.4")
     findings = diagnose(environment, 90006, files=("/opt/rocm-6.4/lib/libamdhip64.so.6",))
-    text = "there is a second ROCm in /opt/rocm-6.4, which these packages do not use"
+    text = "there is a second ROCm installation in /opt/rocm-6.4, which these packages do not use"
     assert findings == [["note", text, REMOVE_SECOND]]
 
 

@@ -225,7 +225,7 @@ def test_targets_that_a_variable_names_are_not_gpus(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     machine = make_machine(environ={variable: "gfx906"}, files={"/gfx906": "gfx906"})
-    text = f"{variable}=gfx906 replaces what the kernel shows"
+    text = f"{variable}=gfx906 overrides the GPUs that the kernel lists"
     none = f"no AMD GPU was found on this machine: {variable} sets the listed GPUs"
     notes = (Diagnosis("note", none, ""), Diagnosis("note", text, f"unset {variable}"))
     assert check_machine(machine).findings == notes
@@ -237,7 +237,7 @@ def test_the_gpus_of_the_machine_are_checked_even_if_a_variable_names_others(mak
     machine = make_machine(GPU, files={"/dev/kfd": ""}, environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906,gfx1030"})
     assert [text for _, text, _ in _findings(machine)] == [
         "/dev/dri/renderD128 does not exist",
-        "ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gfx906,gfx1030 replaces what the kernel shows",
+        "ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gfx906,gfx1030 overrides the GPUs that the kernel lists",
     ]
 
 
@@ -246,8 +246,8 @@ def test_the_gpus_of_the_machine_are_checked_even_if_a_variable_names_others(mak
     [
         ("HSA_OVERRIDE_GFX_VERSION", "9.0.6", "makes every GPU run code for that version"),
         ("HSA_OVERRIDE_GFX_VERSION_0", "9.0.6", "makes the GPU of KFD node 0 run code for that version"),
-        ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906", "replaces what the kernel shows"),
-        ("ROCM_TARGET_LST", "my.lst", "replaces what the kernel shows"),
+        ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906", "overrides the GPUs that the kernel lists"),
+        ("ROCM_TARGET_LST", "my.lst", "overrides the GPUs that the kernel lists"),
     ],
 )
 def test_an_override_is_reported(
@@ -275,7 +275,7 @@ def test_an_override_is_reported_by_the_number_that_the_runtime_has_for_the_node
 
 def test_the_variable_that_hides_the_gpus_is_reported(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files=DEVICES, environ={"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1"})
-    text = "ROCM_BOOTSTRAP_DISABLE_DETECTION=1 replaces what the kernel shows"
+    text = "ROCM_BOOTSTRAP_DISABLE_DETECTION=1 overrides the GPUs that the kernel lists"
     assert _findings(machine) == [
         ("note", "no AMD GPU was found", ""),
         ("note", text, "unset ROCM_BOOTSTRAP_DISABLE_DETECTION"),

@@ -130,7 +130,7 @@ def test_a_variable_that_replaces_the_driver_is_told() -> None:
     assert findings(Machine({}, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1100")) == [
         (
             "note",
-            "ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gfx1100 replaces what the driver shows",
+            "ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gfx1100 overrides the GPUs that the driver lists",
             "Remove the variable ROCM_BOOTSTRAP_FORCE_GFX_ARCH",
         )
     ]

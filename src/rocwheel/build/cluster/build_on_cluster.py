@@ -293,7 +293,7 @@ class _WheelJobs:
         name, settings = _name((placed,)), self._settings
         stored = settings.exchange.put_member(tag.wheel, tag.unit, placed)
         if stream_format(placed.member) is None:
-            # Hashing takes longest, so it goes first.
+            # Hashing takes the longest, so it starts first.
             yield Job(name, hash_member, (settings, stored, spans), tag)
         whole = planned_size([placed.member])
         for span in spans:
@@ -331,7 +331,7 @@ class _WheelJobs:
         digests = {}
         for unit, hashed in hashes.items():
             opening = ordered[unit][0].sections[0].opening
-            assert opening is not None, "the first part of a member begins it"
+            assert opening is not None, "the first part of a member must begin the member"
             if hashed.crc32s != tuple(piece.crc32 for piece in ordered[unit]):
                 raise ChangedFileError(opening[0], "changed while it was being packed")
             digests[opening[0]] = hashed.digest

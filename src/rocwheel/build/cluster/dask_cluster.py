@@ -142,7 +142,7 @@ class DaskCluster:
         raise_all(self.address, problems)
 
     def ask(self, function: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """Call a function on every worker. Return each worker's result or exception, without workers that were lost."""
+        """Call a function on every worker. Return each worker's result or exception, except for lost workers."""
         try:
             returned: dict[str, Any] = self._client.run(function, *arguments, on_error="return")
         except OSError as e:

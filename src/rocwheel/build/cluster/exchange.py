@@ -117,7 +117,7 @@ def _opened(place: str) -> Store:
 
 
 def on_worker(placed: PlacedMember) -> PlacedMember:
-    """Return a member whose files in the exchange can be read here.
+    """Return a member whose files in the exchange can be read by this process.
 
     Its other files have the same paths on all machines.
     """

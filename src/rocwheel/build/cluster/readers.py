@@ -73,7 +73,7 @@ def shared_paths(scheduler: str | None, paths: Sequence[Path]) -> list[Path]:
 def reading(scheduler: str | None, warn: Callable[[str], object]) -> Iterator[Readers | None]:
     """Yield the workers of a scheduler as readers of files, or `None` if there is no scheduler.
 
-    ``warn`` receives messages for the user. Raises whatever `connected` raises.
+    ``warn`` receives messages for the user. Raises the same errors as `connected`.
     """
     if scheduler is None:
         yield None

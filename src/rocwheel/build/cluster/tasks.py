@@ -165,9 +165,10 @@ def _new_piece(exchange: Exchange) -> Iterator[_NewPiece]:
 def assemble(
     settings: Settings, wheel: PlannedWheel, pieces: Sequence[Piece], digests: Mapping[str, Digest]
 ) -> BuiltDistribution:
-    """Write a wheel to its destination. ``digests`` has the digests of members that were deflated or stored in parts.
+    """Write a wheel to its destination.
 
-    Raises `WorkError` if a piece can't be read or the wheel can't be written.
+    ``digests`` contains the digests of members that were deflated or stored in parts. Raises
+    `WorkError` if a piece can't be read or the wheel can't be written.
     """
     name = f"{wheel.folder}/{wheel.name.file_name}".lstrip("/")
     if not is_url(settings.destination):

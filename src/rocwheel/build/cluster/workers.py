@@ -79,7 +79,7 @@ class Cluster(Protocol):
     def take(self) -> Answer:
         """Wait for the next finished job, and return its answer.
 
-        Raises `WorkError` if the scheduler is gone, or if all workers are.
+        Raises `WorkError` if the scheduler or all workers are gone.
         """
 
 

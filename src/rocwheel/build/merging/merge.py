@@ -45,12 +45,12 @@ class MergeResult(msgspec.Struct, frozen=True):
 def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
     """Write one selector that covers several builds. Its date comes from ``SOURCE_DATE_EPOCH``.
 
-    ``paths`` are sdists, plans (``.json``), and build folders. A plan gives the same result as its build.
+    ``paths`` are sdists, plans (``.json``), and build folders. A plan produces the same result as its build.
 
-    The order of the selectors doesn't matter: the same selectors give the same bytes. ``default_family`` is for
+    The order of the selectors doesn't matter: the same selectors produce the same bytes. ``default_family`` is for
     machines without a GPU. By default, it is the default of the selectors, if they agree.
 
-    Before anything is written, raises `InputError`, or `ProblemsError` with all errors. One of these errors is that the
+    Before anything is written, raises `InputError`, or `ProblemsError` with all errors. It is also an error if the
     destination already has a selector that supports more GPUs. Raises `WorkError` if the sdist can't be written.
     """
     check_destination(dest_dir)

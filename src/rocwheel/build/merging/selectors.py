@@ -66,7 +66,7 @@ def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
 
 
 def marker_of(places: Collection[Place], among: Collection[Place]) -> str:
-    """Return the marker that is true only for ``places`` out of those in ``among``; empty if ``places`` has all."""
+    """Return the marker that is true only for ``places`` among ``among``; empty if ``places`` contains all of them."""
     if set(places) == set(among):
         return ""
     parts = []

@@ -1,4 +1,4 @@
-"""Checks before anything is written that the expected packages are complete, and finds probable mistakes."""
+"""Before anything is written, checks that the expected packages are complete, and finds probable mistakes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
     present = {package.key for package in placed}
     selector = basis.recipe.selector
     if not selector.requires:
-        option, found = "[selector]", "requires no package, which would name the libraries of each platform"
+        option, found = "[selector]", "requires no package, but one must list the libraries of each platform"
         raise InputError(option, found, expected='requires = ["core"]', remedy="Correct the recipe.")
     named = dict.fromkeys((*selector.requires, *(key for keys in selector.extras.values() for key in keys)))
     absent = [key for key in named if key not in present and basis.recipe.packages[key].kind != "device"]
@@ -108,7 +108,7 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
 def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basis: PlanBasis, *, decides: bool) -> None:
     """Raise `ProblemsError` with every requirement of the selector that installers can't read or can't satisfy.
 
-    ``info`` has the literals of the selector's ``_build_info.py``, and ``wheels`` are installed together with it.
+    ``info`` contains the literals of the selector's ``_build_info.py``, and ``wheels`` are installed together with it.
     ``decides`` is true if the selector decides at install time. Requirements for other platforms are only parsed.
     """
     source, remedy = "rocm", "Correct [selector] in the recipe."
@@ -117,7 +117,7 @@ def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basi
     is_first_fixed = not any(is_per_variant(basis.recipe.packages[key], basis.layout) for key in first)
     if info.get("REQUIRES_SELECTED") and not (decides and is_first_fixed):
         found = f"requires {', '.join(info['REQUIRES_SELECTED'])}, which depends on the GPU"
-        expected = "a package for all GPUs before it" if decides else "--selector sdist: a wheel can't choose"
+        expected = "a package for all GPUs before that package" if decides else "--selector sdist: a wheel can't choose"
         source = "rocm: requires"
         raise InputError(source, found, expected=expected, remedy=remedy)
     there = {canonicalize_name(wheel.metadata.name) for wheel in wheels}
@@ -298,7 +298,7 @@ def review_plan(
 ) -> tuple[PlanWarning, ...]:
     """Return the warnings about the planned wheels.
 
-    Each of the ``groups`` has the wheels that are installed together.
+    Each of the ``groups`` contains the wheels that are installed together.
     """
     is_windows = facts.platform is Platform.WINDOWS
     return (
@@ -371,7 +371,7 @@ def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[P
 
 
 def _unmet(wheels: Sequence[PlannedWheel], facts: Facts) -> Iterator[tuple[FileMember, str, str]]:
-    """Yield each file with each library that it needs but no package ships, and the package that has it in its tar."""
+    """Yield each file, each library that it needs but no package ships, and the package whose tar has the library."""
     shipped = {posixpath.basename(member.path) for wheel in wheels for member in wheel.members}
     tars = [(wheel, member) for wheel in wheels for member in wheel.members if isinstance(member, TarMember)]
     packed = {posixpath.basename(entry.path): wheel.name.distribution for wheel, tar in tars for entry in tar.entries}
@@ -440,7 +440,7 @@ def long_paths(groups: Sequence[Sequence[PlannedWheel]], wanted: int) -> Iterato
         if long:
             room = room_above(long[0])
             verb = "leaves" if len(long) == 1 else "leave"
-            found = f"has {count(len(long), 'path')} that {verb} less than {wanted} characters for site-packages; "
+            found = f"has {count(len(long), 'path')} that {verb} fewer than {wanted} characters for site-packages; "
             found += f"the longest path leaves {room}: {long[0]}"
             yield PlanWarning("long-path", wheel.name.file_name, found, _SHORTEN, long)
 
@@ -454,8 +454,8 @@ def missing_dlls(
 ) -> Iterator[PlanWarning]:
     """Yield a warning for each DLL that a file imports, even lazily, and that no package, Windows, or driver provides.
 
-    This includes the debug runtime libraries of Visual C++, which users don't have. ``system`` has patterns for other
-    DLLs that every target system has.
+    This includes the debug runtime libraries of Visual C++, which users don't have. ``system`` contains patterns for
+    other DLLs that every target system has.
     """
     patterns = [fold_case(pattern) for pattern in system]
     found: dict[str, dict[str, None]] = {}

@@ -166,7 +166,7 @@ def _license_of(component: Component, table: Mapping[str, str], default: str | N
 
 
 def add_sboms(plan: Plan, digests: Mapping[str, ArtifactDigest], source_date: SourceDate) -> Plan:
-    """Return a plan whose wheels contain SBOMs. ``digests`` has the digests of the artifacts, keyed by name.
+    """Return a plan whose wheels contain SBOMs. ``digests`` contains the digests of the artifacts, keyed by name.
 
     A wheel variant that contains only requirements gets no SBOM.
     """

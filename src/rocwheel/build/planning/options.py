@@ -54,7 +54,7 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     both platforms write the same selector.
     """
     default_family: str = ""
-    """The family that the selector chooses on machines without a GPU. If empty, it refuses and lists the choices."""
+    """The family that the selector chooses on machines without a GPU. If empty, it lists the choices and fails."""
     selector: SelectorForm = "sdist"
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"

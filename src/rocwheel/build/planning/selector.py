@@ -143,7 +143,7 @@ def _find_served(packages: Iterable[PlacedPackage], facts: Facts) -> dict[str, t
 class _Codes(msgspec.Struct, frozen=True):
     """The targets that a file has code for.
 
-    ``named`` has the files of a kernel library whose names differ only in the target.
+    ``named`` contains the files of a kernel library whose names differ only in the target.
     """
 
     targets: tuple[TargetId, ...]

@@ -326,7 +326,7 @@ class KeptTargets(msgspec.Struct, frozen=True):
     def among(cls, info: Mapping[str, Any], processors: Collection[str]) -> KeptTargets:
         """Return the families to keep for these processors, possibly an empty tuple.
 
-        ``info`` has the selector's literals.
+        ``info`` contains the selector's literals.
         """
         served = {name: frozenset(row["targets"]) for name, row in info["FAMILIES"].items()}
         kept = tuple(name for name, targets in served.items() if targets & set(processors))

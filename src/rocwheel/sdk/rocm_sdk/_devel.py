@@ -31,7 +31,7 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
     """
     place = find_place()
     if place.is_unfinished:
-        from ._devel_expansion import ensure_expanded  # noqa: PLC0415 (slow to import, and needed once)
+        from ._devel_expansion import ensure_expanded  # noqa: PLC0415 (slow to import, and needed only once)
 
         ensure_expanded(place)
     state = require_whole(place)

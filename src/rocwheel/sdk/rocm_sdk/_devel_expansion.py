@@ -80,7 +80,7 @@ def _is_whole(place: DevelPlace) -> bool:
 
 def _failure_text(place: DevelPlace, error: OSError) -> str:
     where = f": {error.filename}" if error.filename else ""
-    others = ", while no other program has files there open," if this_platform().is_windows else ""
+    others = ", while no other program has open files there," if this_platform().is_windows else ""
     return (
         f"The ROCm development files can't be expanded in {place.site} ({error.strerror}{where}). "
         f"Run `rocm-sdk init` once{others} as a user with write access, with enough free space, "

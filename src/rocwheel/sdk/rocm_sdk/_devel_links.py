@@ -237,7 +237,7 @@ def _is_inside(path: str) -> bool:
 def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
     """Link a file of a device package into the tree if `lacks_link` returns `True`. Raises `OSError`.
 
-    ``noted`` has the paths that are linked already or that will be linked.
+    ``noted`` contains the paths that are linked already or that will be linked.
     """
     if not lacks_link(place, path, noted):
         return
@@ -258,7 +258,7 @@ def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
 
 
 def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
-    """Return whether a link is missing. It isn't if the package lacks the file or the tree has its own file.
+    """Return whether a link is missing. No link is missing if the package lacks the file or the tree has its own file.
 
     A link to a file that was replaced has different content or a different time.
     """
@@ -271,7 +271,7 @@ def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
 
 
 def is_free(place: DevelPlace, path: str) -> bool:
-    """Return whether the tree doesn't have its own file at a path. The path may be free or have the link."""
+    """Return whether the tree lacks its own file at a path. The path may be free, or the link may be there."""
     link, file = _link_and_file(place, path)
     return not os.path.lexists(link) or (is_there(link) and is_there(file) and link.samefile(file))
 
@@ -340,7 +340,7 @@ def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -
     waiting = links
     while waiting:
         left = [link for link in waiting if not _link_file(locate(link[1]), link[0])]
-        if len(left) == len(waiting):  # now all files that folders may contain exist
+        if len(left) == len(waiting):  # all files that folders may contain exist now
             left = [link for link in waiting if not _link_folder(locate(link[1]), link[0], modes)]
         if len(left) == len(waiting):
             break

@@ -35,7 +35,7 @@ _FOLDERS: dict[str, object] = {}
 def preload_dlls(shortnames: Iterable[str], platform: Windows) -> None:
     """Load each public library once, after the libraries that it needs.
 
-    Raises the errors of `locate_libraries`, and `DllError`.
+    Raises the same errors as `locate_libraries`, and `DllError`.
     """
     add_folders(platform)
     for name, path in locate_libraries(load_order(shortnames)):
@@ -123,7 +123,7 @@ def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: W
         return f"{start}: {found}. Install into an environment in a folder with a shorter path."
     searched, missing = missing_of(path, folders, calls)
     if not missing:
-        hint = "A DLL that it needs may have another version" if getattr(error, "winerror", 0) == 127 else ""
+        hint = "A DLL that this DLL needs may have another version" if getattr(error, "winerror", 0) == 127 else ""
         return f"{start}: {error}{f'. {hint}.' if hint else ''}"
     faults = "; ".join(describe_missing(one, searched) for one in missing)
     return f"{start}: {faults}. {_remedies_of(missing)}"
@@ -223,7 +223,7 @@ def is_native_dll(path: Path) -> bool:
 
 def check_dll(path: Path, time_limit: float) -> str:
     """Load a DLL, and return the error, or an empty string on success."""
-    import subprocess  # noqa: PLC0415 (slow to import, and for self tests alone)
+    import subprocess  # noqa: PLC0415 (slow to import, and needed only for self-tests)
 
     site = Path(__file__).parents[1]
     command = [sys.executable, "-c", PROGRAM.format(site=str(site), module=__name__), str(path)]

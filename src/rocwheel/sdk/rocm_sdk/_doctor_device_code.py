@@ -124,7 +124,7 @@ def check_libraries(system: System) -> list[Diagnosis]:
             target, level = base_target(gpu.target), NOTE if gpu.integrated else WARNING
             levels[target] = WARNING if WARNING in (levels.get(target), level) else NOTE
     used = f"the libraries for {choice.device}" if choice.device else "the libraries for all GPUs"
-    remedy = "Run a process for each kind of GPU, and show it only that kind: export ROCR_VISIBLE_DEVICES=NUMBERS"
+    remedy = "Run a process for each kind of GPU, and hide other kinds from it: export ROCR_VISIBLE_DEVICES=NUMBERS"
     return [
         Diagnosis(level, f"a process that sees all GPUs uses {used}, which have no code for {target}", remedy)
         for target, level in levels.items()

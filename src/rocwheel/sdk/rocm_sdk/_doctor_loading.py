@@ -54,7 +54,7 @@ def check_library_path(system: System) -> Iterator[Diagnosis]:
 
 
 def check_other_rocm(system: System) -> list[Diagnosis]:
-    """Return notes and warnings about a second ROCm: other installations, variables, and the loader's configuration."""
+    """Return notes and warnings about a second ROCm installation, variables for it, and the loader's configuration."""
     return [
         *_check_installations(system),
         *_check_variables(system),
@@ -70,7 +70,9 @@ def _check_installations(system: System) -> Iterator[Diagnosis]:
     for place in by_folder.values():
         if _foreign_libraries(system, f"{place}/lib"):
             remedy = f"If you don't need it, remove its package: dpkg --search {place} || rpm --query --file {place}"
-            yield Diagnosis(NOTE, f"there is a second ROCm in {place}, which these packages do not use", remedy)
+            yield Diagnosis(
+                NOTE, f"there is a second ROCm installation in {place}, which these packages do not use", remedy
+            )
 
 
 def _check_variables(system: System) -> Iterator[Diagnosis]:
@@ -78,7 +80,7 @@ def _check_variables(system: System) -> Iterator[Diagnosis]:
         value = system.variable(name)
         folder = "bin" if system.platform == "win32" else "lib"
         if value and _foreign_libraries(system, f"{value}/{folder}"):
-            text = f"{name}={value} points compilers and frameworks to a second ROCm"
+            text = f"{name}={value} points compilers and frameworks to a second ROCm installation"
             yield Diagnosis(WARNING, text, _remedy_of_variable(system, name))
 
 
@@ -100,7 +102,7 @@ def _check_loader_configuration(system: System) -> Iterator[Diagnosis]:
         path = f"{LOADER_CONFIGURATION}/{name}"
         folders = [line.strip() for line in (system.read_text(path) or "").splitlines()]
         if any(_foreign_libraries(system, folder) for folder in folders if folder.startswith("/opt/rocm")):
-            text = f"{path} lets every program find the libraries of a second ROCm"
+            text = f"{path} lets every program find the libraries of a second ROCm installation"
             yield Diagnosis(NOTE, text, f"If you don't want this: sudo rm {path} && sudo ldconfig")
 
 

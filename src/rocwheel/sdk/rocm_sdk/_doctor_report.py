@@ -34,7 +34,7 @@ RELEVANT = re.compile(
 def make_report(system: System, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the report as a JSON object. ``~`` replaces the home folder, and ``***`` replaces secrets.
 
-    ``facts`` has the GPUs and the findings.
+    ``facts`` contains the GPUs and the findings.
     """
     variables = sorted(system.variables().items())
     name = re.search('^PRETTY_NAME="?(.*?)"?$', system.read_text("/etc/os-release") or "", re.MULTILINE)

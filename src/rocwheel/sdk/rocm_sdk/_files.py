@@ -55,7 +55,7 @@ def open_regular(path: Path) -> IO[bytes]:
 def read_regular(path: Path) -> str:
     """Return the text of a UTF-8 file with its original line endings.
 
-    Raises the errors of `open_regular`, and `UnicodeDecodeError`.
+    Raises the same errors as `open_regular`, and `UnicodeDecodeError`.
     """
     try:
         with open_regular(path) as file:
@@ -129,7 +129,7 @@ def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
     file is missing.
     """
     try:
-        import json  # noqa: PLC0415 (slow to import, and of no use to find libraries)
+        import json  # noqa: PLC0415 (slow to import, and not needed to find libraries)
 
         value = json.loads(read_regular(path))
     except FileNotFoundError:

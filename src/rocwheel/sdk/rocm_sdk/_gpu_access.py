@@ -121,7 +121,7 @@ def _check_windows(system: System, gpus: list[Gpu], *, is_listed: bool) -> list[
     """Return why there are no GPUs on Windows, where permissions aren't checked."""
     variable = replacing_variable(system)
     if variable:
-        text = f"{variable}={system.variable(variable)} replaces what the driver shows"
+        text = f"{variable}={system.variable(variable)} overrides the GPUs that the driver lists"
         return [*([] if is_listed else [NONE_FOUND]), Diagnosis(NOTE, text, f"Remove the variable {variable}")]
     if gpus:
         return []
@@ -172,7 +172,7 @@ def _check_hidden(system: System) -> list[Diagnosis]:
 def _check_overrides(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     name = replacing_variable(system)
     if name:
-        text = f"{name}={system.variable(name)} replaces what the kernel shows"
+        text = f"{name}={system.variable(name)} overrides the GPUs that the kernel lists"
         return [Diagnosis(NOTE, text, f"unset {name}")]
     passing = {f"HSA_OVERRIDE_GFX_VERSION_{gpu.number}": f"the GPU of KFD node {gpu.node}" for gpu in gpus}
     return [

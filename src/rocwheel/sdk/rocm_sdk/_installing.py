@@ -35,7 +35,7 @@ def overwriting_hint(*logical: str) -> str:
 def with_source(command: str) -> str:
     """Return a pip command with the source of the packages, if the installer recorded the source."""
     try:
-        from ._distributions import name_origin  # noqa: PLC0415 (slow to import, and needed where something is wrong)
+        from ._distributions import name_origin  # noqa: PLC0415 (slow to import, and needed only if something is wrong)
     except ImportError:  # the installation lacks files, which the command restores
         return f"{command} {UNKNOWN_INDEX}"
     return f"{command} {name_origin() or UNKNOWN_INDEX}"
@@ -54,7 +54,7 @@ def opening_hint(*folders: Path) -> str:
     A reinstallation doesn't help. If uv can't list a folder, it fails halfway, and pip leaves the folder behind under
     another name. Both later remove a folder only if its owner may write to it.
     """
-    from shlex import quote  # noqa: PLC0415 (needed where something is wrong)
+    from shlex import quote  # noqa: PLC0415 (needed only if something is wrong)
 
     owned, words = ", ".join(map(str, folders)), " ".join(quote(str(folder)) for folder in folders)
     return f"As the owner of {owned}: chmod -R u+rwX,go+rX {words}"

@@ -93,7 +93,7 @@ def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
     if there and others:
         msg = (
             f"This process uses the ROCm libraries for {choice.device}, which have no code for {others}. "
-            "Run one process for each kind of GPU, and show it only that kind: ROCR_VISIBLE_DEVICES."
+            "Run a process for each kind of GPU, and hide other kinds from it with ROCR_VISIBLE_DEVICES."
         )
         warnings.warn(msg, RuntimeWarning, stacklevel=3)
     return {path: _load(path, chosen, mode) for path, chosen in there.items()}

@@ -114,14 +114,14 @@ class Posix:
         """Return a text with paths in their usual form. On this system, that is the text itself."""
         return text
 
-    def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` asks it)
+    def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` uses it)
         """Return why a path in an archive is invalid, or an empty string. On this system, any name is valid."""
         return ""
 
 
 def _is_member(user: int, group: int) -> bool:
     """Return whether a user is in a group. An unknown user is not in any group."""
-    import pwd  # noqa: PLC0415 (of no use but for packages that a group may change)
+    import pwd  # noqa: PLC0415 (needed only for packages that a group may change)
 
     try:
         known = pwd.getpwuid(user)
@@ -235,7 +235,7 @@ class Windows:
         """Set the permissions of an open file."""
         Path(file.name).chmod(mode)
 
-    def may_trust(self, folder: Path, package: Path) -> bool:  # noqa: ARG002 (`Posix` asks it)
+    def may_trust(self, folder: Path, package: Path) -> bool:  # noqa: ARG002 (`Posix` uses it)
         """Return `True`, because Windows doesn't show whether a folder is less trusted than the package next to it."""
         return True
 

@@ -36,11 +36,11 @@ def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
     If device packages have whole libraries, load the libraries for this machine's GPU after their dependencies. A
     library that was loaded earlier without this function is the one for all GPUs, and causes a warning. On Windows,
     load dependencies first, each by its absolute path, and add the packages' folders to the DLL search path. Raises the
-    errors of `find_libraries`, and `OSError` for a library that can't be loaded.
+    same errors as `find_libraries`, and `OSError` for a library that can't be loaded.
     """
     platform = this_platform()
     if platform.is_windows:
-        from ._dlls import preload_dlls  # noqa: PLC0415 (of one platform)
+        from ._dlls import preload_dlls  # noqa: PLC0415 (needed only on one platform)
 
         preload_dlls(shortnames, platform)
         return
@@ -65,7 +65,7 @@ def initialize_process(
     The function preloads ``preload_shortnames`` and, with ``env_override``, the names in ``ROCM_SDK_PRELOAD_LIBRARIES``
     (separated by ``,`` or ``;``). ``check_version`` is the expected version, either as a text with ``*`` as a wildcard
     or as a compiled pattern. Another version causes a warning, or a `RuntimeError` with ``fail_on_version_mismatch``.
-    Unknown keyword arguments are ignored, because later versions may add them. Also raises the errors of
+    Unknown keyword arguments are ignored, because later versions may add them. Also raises the same errors as
     `preload_libraries`, and `RuntimeError` if the variable is wrong.
     """
     preload_libraries(*(preload_shortnames or ()), rtld_global=rtld_global)

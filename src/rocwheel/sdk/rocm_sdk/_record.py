@@ -51,7 +51,7 @@ def read_inside(dist: str) -> list[Row]:
 def read_outside(dist: str) -> list[Row]:
     """Return a distribution's files outside site-packages, such as scripts. After ``--target``, their paths are wrong.
 
-    Raises the errors of `read_inside`.
+    Raises the same errors as `read_inside`.
     """
     return [row for row in _read_rows(dist) if _is_outside(row[0])]
 

@@ -151,7 +151,7 @@ class System:
 
 @lru_cache(maxsize=None)
 def _output(program: str) -> str | None:
-    import subprocess  # noqa: PLC0415 (slow to import, and of no use where no program is asked)
+    import subprocess  # noqa: PLC0415 (slow to import, and needed only to run programs)
 
     hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:

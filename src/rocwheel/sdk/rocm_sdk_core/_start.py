@@ -58,7 +58,7 @@ class WindowsStarter:
 
     def run(self, command: Sequence[str]) -> int:
         """Run a command in this console and return its exit code, which is between 0 and 2**32 - 1."""
-        import subprocess  # noqa: PLC0415 (takes 6 ms, which each hipcc on Linux would wait for)
+        import subprocess  # noqa: PLC0415 (takes 6 ms, which would delay every hipcc on Linux)
 
         with subprocess.Popen(command) as process:
             self.bind(process)
@@ -67,7 +67,7 @@ class WindowsStarter:
     def bind(self, process: subprocess.Popen[bytes]) -> None:
         """Make a process end when this process ends, if Windows supports that."""
         started: Any = process
-        end_together(int(started._handle), open_kernel())  # noqa: SLF001 (the only way to it)
+        end_together(int(started._handle), open_kernel())  # noqa: SLF001 (the only way to get it)
 
 
 def signed_code(code: int) -> int:
@@ -95,7 +95,7 @@ FLAGS = 0x3000
 
 def open_kernel() -> Any:
     """Return an object with the ``kernel32.dll`` functions that `end_together` calls."""
-    import ctypes  # noqa: PLC0415 (of one system)
+    import ctypes  # noqa: PLC0415 (needed only on one system)
 
     loader: Any = ctypes
     kernel = loader.WinDLL("kernel32")

@@ -51,7 +51,7 @@ def _with_extra(marker: str, extra: str) -> str:
 WHEEL = "Wheel-Version: 1.0\nGenerator: rocwheel selector\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 ENTRY_POINTS = "[console_scripts]\nrocm-sdk = {module}._cli:main\n"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The time of every member, which is the earliest possible time in a zip file. The same choice gives the same bytes."""
+"""The time of every member, the earliest possible time in a zip file, so that a choice always has the same bytes."""
 
 
 def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict[str, bytes]]:
@@ -70,7 +70,7 @@ def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict
 def write_wheel(source: Path, package: Path, destination: Path, metadata: str, added: dict[str, str]) -> str:
     """Write the wheel of the folder ``package`` into the folder ``destination``, and return its name.
 
-    ``added`` has the text to append to each file of the folder, keyed by name.
+    ``added`` contains the text to append to each file of the folder, keyed by name.
     """
     module = package.name
     files = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in _module_files(package)}

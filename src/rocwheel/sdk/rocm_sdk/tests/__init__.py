@@ -1,4 +1,4 @@
-"""Runs the self tests of an installation, ``rocm-sdk test``. The tests pass without a GPU, and report skipped checks.
+"""Runs the self-tests of an installation, ``rocm-sdk test``. The tests pass without a GPU, and report skipped checks.
 
 Each check prints one line: ``passed``, ``failed`` with the reasons below it, or ``left out`` with the reason.
 """

@@ -1,4 +1,4 @@
-"""Helpers for the self tests, which check that shared libraries load and that console scripts run."""
+"""Helpers for the self-tests, which check that shared libraries load and that console scripts run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Self tests of the whole set, such as versions, layout, and GPUs."""
+"""Self-tests of the whole set, such as versions, layout, and GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Self tests of rocm-sdk-core."""
+"""Self-tests of rocm-sdk-core."""
 
 from __future__ import annotations
 

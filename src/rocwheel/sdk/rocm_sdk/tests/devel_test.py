@@ -1,4 +1,4 @@
-"""Self tests of rocm-sdk-devel."""
+"""Self-tests of rocm-sdk-devel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Self tests of rocm-sdk-libraries."""
+"""Self-tests of rocm-sdk-libraries."""
 
 from __future__ import annotations
 

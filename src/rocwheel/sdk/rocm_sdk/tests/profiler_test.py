@@ -1,4 +1,4 @@
-"""Self tests of rocm-profiler."""
+"""Self-tests of rocm-profiler."""
 
 from __future__ import annotations
 
