@@ -51,7 +51,10 @@ def test_it_says_what_was_fetched_and_how_to_install(run: Run, address: str, tmp
     words = ("index", "mirror", address, "--project", "rocm*", "--targets", "RX 7900 XTX", "-o", tmp_path / "here")
     installed = f"install with: pip install --index-url file://{tmp_path}/here/simple PROJECT\n"
     first, second = run(*words), run(*words)
-    assert (first.status, first.stdout) == (0, f"2 files fetched to {tmp_path}/here/dist, 0 already present\n{installed}")
+    assert (first.status, first.stdout) == (
+        0,
+        f"2 files fetched to {tmp_path}/here/dist, 0 already present\n{installed}",
+    )
     assert second.status == 0
     assert second.stdout == f"0 files fetched to {tmp_path}/here/dist, 2 already present\n{installed}"
 

@@ -335,7 +335,11 @@ LASTING = {
     "always ends": (Fault(cut_at=10), rf"the transfer ended early.*, {TRIED}", LATER),
     "shorter than announced": (Fault(missing=100), rf"the transfer ended early.*, {TRIED}", LATER),
     "mute": (Fault(is_mute=True), rf"(timed out\)|the server does not respond in time), {TRIED}", LATER),
-    "circle": (Fault(302, location="?"), "has endless or broken redirects", "Specify the URL that the redirect should lead to"),
+    "circle": (
+        Fault(302, location="?"),
+        "has endless or broken redirects",
+        "Specify the URL that the redirect should lead to",
+    ),
 }
 LOCKING = {"no permission": "403 Forbidden", "wrong password": "401 Unauthorized", "out of order": "503 Service"}
 

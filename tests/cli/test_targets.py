@@ -320,7 +320,8 @@ def test_detect_prints_a_line_for_each_gpu(run_targets: Run, monkeypatch: pytest
 def test_detect_ends_with_1_when_a_required_gpu_is_absent(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
     variable = "ROCM_BOOTSTRAP_DISABLE_DETECTION"
-    message = f"note: no AMD GPU was found\nnote: {variable}=1 overrides the GPUs that the kernel lists\n  unset {variable}\n"
+    note = f"{variable}=1 overrides the GPUs that the kernel lists"
+    message = f"note: no AMD GPU was found\nnote: {note}\n  unset {variable}\n"
     assert run_targets("detect") == (0, "", message)
     assert run_targets("detect", "--require-gpu") == (1, "", message)
     assert run_targets("detect", "--require-gpu", "--quiet") == (1, "", "")
