@@ -149,4 +149,5 @@ extension: setup $(CACHE)/debian-run/away/packages/dist  ## a HIP extension buil
 	bash examples/hip-extension/run.sh
 
 clean:           ## remove what the other targets made, but not downloads
-	rm -rf .venv .venv-newest demo site build dist
+	rm -rf .venv .venv-newest demo site build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name .cache -prune -o -name __pycache__ -prune -exec rm -r {} +
