@@ -177,3 +177,24 @@ def test_commands_build_remotely_where_the_settings_say_how(project: Path) -> No
         settings.write('remote-execution = "rbe.bazelrc"\n')
     made = rocwheel("jax", "commands", "--version", "1.0", "--remote", cwd=project)
     assert made.stdout.count("\nbazel build --config=rocm_build_remote --config=python312 //") == 2
+
+
+IN_JAX = 'schema = 1\ntree = "jax"\ntargets = ["gfx90a"]\npython-versions = ["3.12"]\n'
+
+
+@pytest.mark.slow
+def test_the_commands_for_jax_build_its_own_targets(tmp_path: Path) -> None:
+    (tmp_path / "rocm.toml").write_text(IN_JAX)
+    printed = rocwheel("jax", "commands", "--version", "0.12.0", "--remote", cwd=tmp_path).stdout
+    (pjrt, plugin) = [line for line in printed.splitlines() if line.startswith("bazel ")]
+    assert pjrt.startswith("bazel build --config=rocm_build_remote --config=python312 ")
+    assert pjrt.endswith(" //jaxlib/tools:jax_rocm_pjrt_wheel")
+    assert plugin.endswith(" //jaxlib/tools:jax_rocm_plugin_wheel")
+
+
+@pytest.mark.slow
+def test_a_call_in_a_script_becomes_the_targets_of_jax(tmp_path: Path) -> None:
+    (tmp_path / "build.sh").write_text("python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=$ROCM\n")
+    told = rocwheel("jax", "translate", "--tree", "jax", "--file", "build.sh", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert ' --repo_env=ROCM_PATH="$ROCM" //jaxlib/tools:jax_rocm_pjrt_wheel' in told.stdout

@@ -49,6 +49,7 @@ NOT_RUN = {
     "docs/jax.md": [
         "the tutorial of the framework builder runs it, but for build.sh, which needs Bazel",
         "it needs a checkout of JAX",
+        "it needs a checkout of JAX",
         "it needs an environment with JAX",
     ],
     "docs/mirror.md": [

@@ -16,8 +16,9 @@ from rocwheel.core.messages import in_one_line
 from rocwheel.core.writing import check_other
 from rocwheel.frameworks.jax.bazelrc import GeneratedFile, render_bazelrc
 from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spell_commands, wheel_commands
+from rocwheel.frameworks.jax.jax_tree import wheel_rule_commands
 from rocwheel.frameworks.jax.settings import SettingsError, read_settings
-from rocwheel.frameworks.jax.starlark import starlark_package, wheel_rule_commands
+from rocwheel.frameworks.jax.starlark import starlark_package
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.target_set import parse_target_set
 
@@ -138,11 +139,12 @@ def commands(
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --format makefile
     """
     given = read_settings(settings)
-    if remote and not given.remote_execution:
+    is_jax = given.tree == "jax"
+    if remote and not is_jax and not given.remote_execution:
         raise SettingsError(settings, "has no remote-execution", expected="a file that defines the config rocm_rbe")
     config = "rocm_build_remote" if remote else "rocm_build"
     options = BuildOptions(version, sdk=sdk, dest_dir=dest_dir, config=config)
-    commands_for = wheel_rule_commands if jax_rules else wheel_commands
+    commands_for = wheel_rule_commands if is_jax or jax_rules else wheel_commands
     if form is CommandFormChoice.MAKEFILE:
         text = render_makefile(given, options, commands_for)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from rocwheel.frameworks.jax.words import makes_spellings, mark_variables, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rocwheel.frameworks.jax.settings import SourceTree
     from rocwheel.frameworks.jax.translate import Addition, TranslatedCall, TranslatedCalls, Translation
 
 
@@ -125,6 +127,13 @@ def _addition_document(addition: Addition) -> dict[str, Any]:
     }
 
 
+class TreeChoice(str, Enum):
+    """The repository that builds the wheels."""
+
+    ROCM_JAX = "rocm-jax"
+    JAX = "jax"
+
+
 @jax_app.command("translate", hidden=True, context_settings={"ignore_unknown_options": True})
 def translate_command(
     words: Annotated[
@@ -142,6 +151,9 @@ def translate_command(
     sdk: Annotated[
         str, shared("--with", metavar="DIR", help="Check the wheels against the SDK packages in this folder.")
     ] = "",
+    tree: Annotated[
+        TreeChoice, option("--tree", help="Print commands for rocm-jax, or for JAX's own tree.")
+    ] = TreeChoice.ROCM_JAX,
     *,
     out: Output,
 ) -> None:
@@ -157,14 +169,14 @@ def translate_command(
         message = "pass either a command line after --, or --file"
         raise click.BadParameter(message)
     if file:
-        _translate_files(file, version, sdk, json=out.json)
+        _translate_files(file, version, sdk, tree.value, json=out.json)
     else:
-        _translate_words(words or [], version, sdk, json=out.json)
+        _translate_words(words or [], version, sdk, tree.value, json=out.json)
 
 
-def _translate_words(words: list[str], version: str, sdk: str, *, json: bool) -> None:
+def _translate_words(words: list[str], version: str, sdk: str, tree: SourceTree, *, json: bool) -> None:
     marked = [mark_variables(without_make(word)) for word in words]
-    made = translate(marked, version=version, sdk=sdk)
+    made = translate(marked, version=version, sdk=sdk, tree=tree)
     if notes_of_make := _notes_of_make(words):
         made = msgspec.structs.replace(made, assumed=(*made.assumed, *notes_of_make))
     commands = spell_commands(made.commands, "shell")
@@ -189,8 +201,8 @@ def _notes_of_make(words: list[str]) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -> None:
-    made = [(path, translate_calls(read_calls_of_file(path), version=version, sdk=sdk)) for path in files]
+def _translate_files(files: list[Path], version: str, sdk: str, tree: SourceTree, *, json: bool) -> None:
+    made = [(path, translate_calls(read_calls_of_file(path), version=version, sdk=sdk, tree=tree)) for path in files]
     if json:
         documents = [
             {

@@ -128,6 +128,67 @@ def test_the_fragment_is_what_bazel_needs() -> None:
     ]
 
 
+IN_JAX = BazelSettings(
+    1, "", ("3.12", "3.14-ft"), ("gfx90a", "gfx942"), "jax", rocm_path="/opt/rocm", configs=("mkl_open_source_only",)
+)
+
+
+def test_the_fragment_for_jax_imports_its_configs_and_selects_its_release_wheels() -> None:
+    assert render_bazelrc(IN_JAX, parse_target_set(IN_JAX.targets)).splitlines() == [
+        "# JAX's configs for ROCm, which JAX's .bazelrc doesn't import.",
+        "import %workspace%/build/rocm/rocm.bazelrc",
+        "",
+        "# ROCm, GPU targets, and CPU features.",
+        "build:rocm_build --config=mkl_open_source_only",
+        "build:rocm_build --config=rocm_release_wheel",
+        "build:rocm_build --repo_env=ROCM_PATH=/opt/rocm",
+        "build:rocm_build --repo_env=TF_ROCM_AMDGPU_TARGETS=gfx90a,gfx942",
+        "build:rocm_build --define=xnn_enable_avxvnniint8=false",
+        "build:rocm_build --config=avx_posix",
+        "",
+        "# Remote execution.",
+        "build:rocm_build_remote --config=rocm_build",
+        "build:rocm_build_remote --config=rocm_rbe",
+        "",
+        "# One config for each Python version.",
+        "build:python312 --repo_env=HERMETIC_PYTHON_VERSION=3.12",
+        "build:python314ft --repo_env=HERMETIC_PYTHON_VERSION=3.14-ft",
+        "build:python314ft --@rules_python//python/config_settings:py_freethreaded=yes",
+    ]
+
+
+def test_the_fragment_for_jax_follows_the_settings() -> None:
+    changes = {"cpu_features": "native", "compress_device_code": False, "rocm_path": "", "options": ("--jobs=4",)}
+    settings = msgspec.structs.replace(IN_JAX, configs=(), **changes)
+    lines = render_bazelrc(settings, parse_target_set(settings.targets)).splitlines()
+    assert [line for line in lines if line.startswith("build:rocm_build ")] == [
+        "build:rocm_build --config=rocm_release_wheel",
+        "build:rocm_build --repo_env=TF_ROCM_AMDGPU_TARGETS=gfx90a,gfx942",
+        "build:rocm_build --action_env=HIPCC_COMPILE_FLAGS_APPEND=",
+        "build:rocm_build --define=xnn_enable_avxvnniint8=false",
+        "build:rocm_build --config=native_arch_posix",
+        "build:rocm_build --jobs=4",
+    ]
+
+
+def test_settings_without_effect_in_jax_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text(
+        'schema = 1\ntree = "jax"\ncompiler = "gcc"\ntargets = ["gfx90a"]\npython-versions = ["3.12"]\n'
+        'run-path-tag = "rpath"\nremote-execution = "rbe.bazelrc"\n'
+    )
+    with pytest.raises(ProblemsError) as caught:
+        read_settings(path)
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{path}: {found}; expected no such setting"
+        for found in (
+            'compiler has no effect with tree = "jax", because JAX\'s config rocm_release_wheel has its own compiler',
+            'run-path-tag has no effect with tree = "jax", because JAX\'s wheels have DT_RUNPATH',
+            'remote-execution has no effect with tree = "jax", because JAX\'s build/rocm/rocm.bazelrc defines rocm_rbe',
+        )
+    ]
+
+
 def test_a_free_threaded_python_says_so_to_the_rules() -> None:
     assert [line for line in render(python_versions=("3.13-ft",)) if "python313ft" in line] == [
         "build:python313ft --repo_env=HERMETIC_PYTHON_VERSION=3.13-ft",

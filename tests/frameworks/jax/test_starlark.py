@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
-from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spell_commands
 from rocwheel.frameworks.jax.settings import BazelSettings
 from rocwheel.frameworks.jax.starlark import (
     HandEditedFilesError,
@@ -21,7 +20,6 @@ from rocwheel.frameworks.jax.starlark import (
     read_rule_call,
     render_wheel_targets,
     starlark_package,
-    wheel_rule_commands,
 )
 from tests.frameworks.bazel_workspace import NEEDS_BAZEL
 from tests.support.bazel import STARTUP
@@ -371,32 +369,3 @@ def test_what_is_no_label_is_refused(rules: str, library: str, message: str) -> 
     with pytest.raises(InputError) as caught:
         make_wheel_tool(rules, library)
     assert str(caught.value) == message
-
-
-def test_the_commands_build_the_targets_of_jax_audit_and_copy() -> None:
-    text = spell_commands(wheel_rule_commands(SETTINGS, BuildOptions("1", sdk="sdk", kinds=("pjrt",))), "shell")
-    assert [line for line in text.splitlines() if line and line[0] != "#"][1:] == [
-        (
-            "bazel build --config=rocm_build --config=python312 --repo_env=ML_WHEEL_TYPE=release "
-            '--//jaxlib/tools:jaxlib_git_hash="$(git rev-parse HEAD)" //jaxlib/tools:jax_rocm_pjrt_wheel'
-        ),
-        "rocwheel audit bazel-bin/jaxlib/tools/dist --with sdk",
-        "mkdir -p dist",
-        "cp -rf bazel-bin/jaxlib/tools/dist/. dist",
-    ]
-
-
-def test_targets_of_the_settings_take_the_place_of_those_of_jax() -> None:
-    settings = BazelSettings(1, "gcc", ("3.12",), (), plugin_targets=("//jaxlib/tools:jax_rocm7_plugin_wheel",))
-    commands = wheel_rule_commands(settings, BuildOptions("1"))
-    assert [command.words[-1] for command in commands if command.words[0] == "bazel"] == [
-        "//jaxlib/tools:jax_rocm_pjrt_wheel",
-        "//jaxlib/tools:jax_rocm7_plugin_wheel",
-    ]
-
-
-def test_the_makefile_has_a_target_for_each_wheel_of_the_rules() -> None:
-    text = render_makefile(SETTINGS, BuildOptions("1"), wheel_rule_commands)
-    assert "jax-rocm-pjrt:\n\t$(BAZEL) build --config=$(CONFIG) --config=python312 " in text
-    assert "\t$(ROCWHEEL) audit bazel-bin/jaxlib/tools/dist $(if $(SDK),--with $(SDK))\n" in text
-    assert "jax-rocm-plugin-3.12:\n" in text

@@ -90,6 +90,9 @@ def _read(path: Path) -> str | None:
         raise read_error(path, e, remedy="Choose another file.", kind=WorkError) from e
 
 
+JAX_ROCM_BAZELRC = "build/rocm/rocm.bazelrc"
+"""The file in JAX's own tree that defines the configs for ROCm."""
+
 _SAFE = re.compile(r"[\w@%+=:,./$~^*{}\[\]();|&<>!?-]+")
 _CLANG_WITH_AVX_VNNI_INT8 = 19
 _GCC_WITH_AVX_VNNI_INT8 = 13
@@ -112,29 +115,54 @@ def python_config(version: str) -> str:
 
 def render_bazelrc(settings: BazelSettings, targets: TargetSet) -> str:
     """Return the text of the fragment. The text depends only on the settings."""
+    sections = _jax_sections(settings, targets) if settings.tree == "jax" else _sections(settings, targets)
+    return "\n".join(f"# {title}\n" + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines)
+
+
+def _jax_sections(settings: BazelSettings, targets: TargetSet) -> list[tuple[str, list[str]]]:
+    """Return the sections of a fragment for JAX's own tree. ``jax_tree.toml`` has the source of each name."""
+    # rocm_release_wheel comes after the settings' configs: some of them include rocm, which sets another type of path.
+    options = [*(f"--config={config}" for config in settings.configs), "--config=rocm_release_wheel"]
+    if settings.rocm_path:
+        options.append(f"--repo_env=ROCM_PATH={settings.rocm_path}")
+    options.append(f"--repo_env=TF_ROCM_AMDGPU_TARGETS={spell_commas(targets)}")
+    if not settings.compress_device_code:
+        options.append("--action_env=HIPCC_COMPILE_FLAGS_APPEND=")
+    # JAX's own compiler is Clang 18, which lacks these instructions.
+    options += ["--define=xnn_enable_avxvnniint8=false", *_cpu_config(settings), *settings.options]
+    return [
+        ("JAX's configs for ROCm, which JAX's .bazelrc doesn't import.", [f"import %workspace%/{JAX_ROCM_BAZELRC}"]),
+        ("ROCm, GPU targets, and CPU features.", _lines("rocm_build", options)),
+        ("Remote execution.", _lines("rocm_build_remote", ["--config=rocm_build", "--config=rocm_rbe"])),
+        _python_section(settings),
+    ]
+
+
+def _sections(settings: BazelSettings, targets: TargetSet) -> list[tuple[str, list[str]]]:
     hook = f"try-import {spell_rc_word('%workspace%/' + settings.remote_execution)}"
     remote = [hook, *_lines("rocm_build_remote", ["--config=rocm_build", "--config=rocm_rbe"])]
     cpu_features = [
         *_lines("avx_posix", ["--copt=-mavx", "--host_copt=-mavx"]),
         *_lines("native_arch_posix", ["--copt=-march=native", "--host_copt=-march=native"]),
     ]
-    sections = [
+    return [
         (
             "Compiler, ROCm, GPU targets, and run paths.",
             _lines("rocm_build", _rocm_build(settings, targets)),
         ),
         ("Remote execution.", remote if settings.remote_execution else []),
-        (
-            "One config for each Python version.",
-            [line for version in settings.python_versions for line in _python(version)],
-        ),
+        _python_section(settings),
         ("CPU features.", cpu_features),
         (
             "Options for this machine or user. They come last, so that they take precedence.",
             ["try-import %workspace%/.bazelrc.user"],
         ),
     ]
-    return "\n".join(f"# {title}\n" + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines)
+
+
+def _python_section(settings: BazelSettings) -> tuple[str, list[str]]:
+    lines = [line for version in settings.python_versions for line in _python(version)]
+    return ("One config for each Python version.", lines)
 
 
 def _lines(config: str, options: Iterator[str] | list[str]) -> list[str]:
@@ -153,9 +181,13 @@ def _rocm_build(settings: BazelSettings, targets: TargetSet) -> Iterator[str]:
         yield f"--{kind}=TF_ROCM_AMDGPU_TARGETS={spell_commas(targets)}"
     yield f"--repo_env=ROCM_WHEEL_RPATH={settings.run_path}"
     yield f"--repo_env=ROCM_WHEEL_RPATH_TAG={settings.run_path_tag}"
-    if settings.cpu_features != "default":
-        yield "--config=" + {"release": "avx_posix", "native": "native_arch_posix"}[settings.cpu_features]
+    yield from _cpu_config(settings)
     yield from settings.options
+
+
+def _cpu_config(settings: BazelSettings) -> list[str]:
+    configs = {"release": ["--config=avx_posix"], "native": ["--config=native_arch_posix"], "default": []}
+    return configs[settings.cpu_features]
 
 
 def _compiler(settings: BazelSettings) -> Iterator[str]:

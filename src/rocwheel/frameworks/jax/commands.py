@@ -73,6 +73,8 @@ class BuildOptions(msgspec.Struct, frozen=True):
     """The Python version that overrides the settings, if it isn't known before the commands run."""
     rocm: str = ""
     """The ROCm version that overrides the settings."""
+    is_editable: bool = False
+    """Whether to build folders for development instead of wheels. Only JAX's own rules can do this."""
 
 
 def commit_of(checkout: str = "") -> str:

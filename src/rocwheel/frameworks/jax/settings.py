@@ -51,6 +51,9 @@ CpuFeatures = Literal["release", "native", "default"]
 ``default``: the compiler's default.
 """
 
+SourceTree = Literal["rocm-jax", "jax"]
+"""``rocm-jax``: the repository that AMD deprecated in May 2026. ``jax``: JAX's own repository, or a fork."""
+
 PYTHON_VERSION = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
 """A Python version as in JAX's rules: ``3.12``, or ``3.14-ft`` for the free-threaded build."""
 
@@ -83,12 +86,13 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """The settings of a build. Use `read_settings`, because the constructor checks nothing."""
 
     schema: Literal[1]
-    compiler: str
-    """The path of the C++ compiler."""
-    python_versions: tuple[str, ...]
+    compiler: str = ""
+    """The path of the C++ compiler. Empty in JAX's own tree, which has its own compiler."""
+    python_versions: tuple[str, ...] = ()
     """Python versions, such as ``3.12``, or ``3.13-ft`` for the free-threaded build."""
-    targets: tuple[str, ...]
+    targets: tuple[str, ...] = ()
     """GPU targets, in the syntax of ``rocwheel targets``."""
+    tree: SourceTree = "rocm-jax"
     compiler_version: int = 0
     """The compiler's major version. If 0, the path contains the version."""
     rocm_path: str = ""
@@ -183,7 +187,10 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[InputError]
 def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
     """Yield for each value whether it is valid, a description of the value, and the expected value."""
     versions, remote = settings.python_versions, settings.remote_execution
-    yield bool(settings.compiler), "compiler is empty", "the path of Clang or GCC"
+    if settings.tree == "jax":
+        yield from _unused(settings)
+    else:
+        yield bool(settings.compiler), "compiler is empty", "the path of Clang or GCC"
     yield bool(versions), "python-versions is empty", "at least one"
     for version in versions:
         fits = PYTHON_VERSION.fullmatch(version) is not None
@@ -217,6 +224,26 @@ def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
     for word in settings.options:
         fits = bool(_OPTION.fullmatch(word)) and not _VALUE_OPTION.fullmatch(word)
         yield fits, f"options names {word!r}", "an option, such as --name=VALUE"
+
+
+_UNUSED_BY_JAX = {
+    "compiler": "JAX's config rocm_release_wheel has its own compiler",
+    "compiler_version": "JAX's config rocm_release_wheel has its own compiler",
+    "run_path_tag": "JAX's wheels have DT_RUNPATH",
+    "crosstool": "JAX's config rocm_release_wheel has its own toolchain",
+    "remote_execution": "JAX's build/rocm/rocm.bazelrc defines rocm_rbe",
+    "wheel_sources": "JAX's targets name the files of the wheels",
+    "commits": "JAX's targets record only JAX's own commit",
+}
+"""Settings that have no effect in JAX's own tree, and the reasons."""
+
+
+def _unused(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
+    """Yield the same values for settings that have no effect in JAX's own tree."""
+    default, names = BazelSettings(1), {field.name: field.encode_name for field in msgspec.structs.fields(settings)}
+    for name, reason in _UNUSED_BY_JAX.items():
+        is_default = getattr(settings, name) == getattr(default, name)
+        yield is_default, f'{names[name]} has no effect with tree = "jax", because {reason}', "no such setting"
 
 
 def _names(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:

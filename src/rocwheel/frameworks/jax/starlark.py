@@ -15,15 +15,13 @@ from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import read_regular
 from rocwheel.frameworks.jax.bazelrc import GeneratedFile, HandEditedError, refuse_edited
-from rocwheel.frameworks.jax.commands import Command, commit_of, python_option, require_values
-from rocwheel.frameworks.jax.settings import BazelSettings
-from rocwheel.frameworks.jax.words import shown
+from rocwheel.frameworks.jax.commands import require_values
 from rocwheel.frameworks.wheel_draft import parse_commits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.frameworks.jax.commands import BuildOptions
+    from rocwheel.frameworks.jax.settings import BazelSettings
 
 
 JaxWheel = Literal["pjrt", "plugin"]
@@ -247,16 +245,6 @@ def _declaration(package: str, workspace: Workspace) -> str:
     )
 
 
-_RULES_PACKAGE = "//jaxlib/tools"
-_OUTPUTS = "bazel-bin/jaxlib/tools/dist"
-TARGETS = {"pjrt": f"{_RULES_PACKAGE}:jax_rocm_pjrt_wheel", "plugin": f"{_RULES_PACKAGE}:jax_rocm_plugin_wheel"}
-"""JAX's own targets for the ROCm wheels."""
-
-
-_DEFAULT = BazelSettings(1, "", (), ())
-_DEFAULTS = (_DEFAULT.pjrt_targets, _DEFAULT.plugin_targets)
-
-
 class WheelTool(msgspec.Struct, frozen=True):
     """rocwheel as the rule's ``wheel_binary``."""
 
@@ -367,43 +355,3 @@ def _label(path: str) -> str:
 
 def _list(labels: Iterable[str]) -> str:
     return "[\n" + "".join(f"        {json.dumps(label)},\n" for label in labels) + "    ]"
-
-
-def wheel_rule_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
-    """Return the commands that build wheels with JAX's rules, audit them, and copy them to the destination.
-
-    The targets are JAX's own unless the settings name others. The version is that of JAX's release, so
-    ``options.version`` isn't used.
-    """
-    commands = []
-    if "pjrt" in options.kinds:
-        python = options.python or settings.python_versions[0]
-        commands += _wheel("jax-rocm-pjrt", python, _chosen("pjrt", settings.pjrt_targets), options)
-    pythons = (options.python,) if options.python else settings.python_versions
-    for python in pythons if "plugin" in options.kinds else ():
-        targets = _chosen("plugin", settings.plugin_targets)
-        commands += _wheel(f"jax-rocm-plugin-{python}", python, targets, options)
-    return commands
-
-
-def _chosen(kind: str, targets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the targets in the settings. JAX's own targets replace the default targets, which are from rocm-jax."""
-    return (TARGETS[kind],) if targets in _DEFAULTS else targets
-
-
-def _wheel(wheel: str, python: str, targets: tuple[str, ...], options: BuildOptions) -> list[Command]:
-    flags = (
-        f"--config={options.config}",
-        python_option(python),
-        "--repo_env=ML_WHEEL_TYPE=release",
-        f"--{_RULES_PACKAGE}:jaxlib_git_hash={commit_of()}",
-    )
-    beside = ("--with", options.sdk) if options.sdk else ()
-    build = (*options.bazel, "build", *flags, *options.bazel_options, *targets)
-    return [
-        Command(f"Build {shown(wheel)}", build, wheel),
-        Command("Audit the built wheels", ("rocwheel", "audit", _OUTPUTS, *beside), wheel),
-        Command("Create the destination", ("mkdir", "-p", options.dest_dir), wheel),
-        # Bazel's outputs are read-only.
-        Command("Copy the built wheels", ("cp", "-rf", f"{_OUTPUTS}/.", options.dest_dir), wheel),
-    ]

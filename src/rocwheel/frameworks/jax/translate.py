@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import read_small
-from rocwheel.frameworks.jax import build_py
+from rocwheel.frameworks.jax import build_py, jax_tree
 from rocwheel.frameworks.jax.build_py import (
     STAMPED,
     WHEEL_KINDS,
@@ -35,9 +35,9 @@ from rocwheel.frameworks.jax.calls import (
     read_workflow_calls,
 )
 from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_of, python_option, wheel_commands
+from rocwheel.frameworks.jax.jax_tree import wheel_rule_commands
 from rocwheel.frameworks.jax.python_calls import read_python_calls
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings, settings_line
-from rocwheel.frameworks.jax.starlark import wheel_rule_commands
 from rocwheel.frameworks.jax.words import MARKS, spell_line
 from rocwheel.targets.target_set import parse_target_set
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
     from rocwheel.frameworks.jax.build_py import OldCommand
     from rocwheel.frameworks.jax.calls import OldCalls
+    from rocwheel.frameworks.jax.jax_tree import GivenOptions
+    from rocwheel.frameworks.jax.settings import SourceTree
 
 
 _OPTION = "--wheels"
@@ -73,21 +75,28 @@ class Translation(msgspec.Struct, frozen=True):
 
 
 def translate(
-    words: Sequence[str], *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None
+    words: Sequence[str],
+    *,
+    version: str = "VERSION",
+    sdk: str = "",
+    workspace: BazelSettings | None = None,
+    tree: SourceTree = "rocm-jax",
 ) -> Translation:
     """Translate ``python build/build.py build ...``, optionally with variables before it.
 
     ``version`` is the version of the wheels, and ``sdk`` is the folder with the SDK's packages. If the settings of a
-    ``workspace`` are passed, the commands use them, except for a Python version in the command line.
+    ``workspace`` are passed, the commands use them, except for a Python version in the command line. With ``jax`` as
+    the ``tree``, the commands build JAX's own targets in JAX's own tree, which has its own version.
 
-    Raises `InputError` for a command line that the old tool would have rejected. Raises `ProblemsError` for settings
-    that `rocwheel.frameworks.jax.settings.read_settings` would reject.
+    Raises `InputError` for a command line that the old tool would have rejected, or for a Python version that JAX's
+    tree doesn't support. Raises `ProblemsError` for settings that `rocwheel.frameworks.jax.settings.read_settings`
+    would reject.
     """
     old = parse_build_py(words)
+    if tree == "jax":
+        return _for_jax(old, sdk)
     fields = {"schema": 1, **{name: value for name, value in _fields(old).items() if value}}
-    settings = msgspec.convert(fields, BazelSettings)
-    parse_target_set(settings.targets, source=_TARGETS_OPTION)
-    check_settings(settings, _COMMAND_SETTINGS)
+    settings = _settings(fields)
     commands = _commands(old, _of_workspace(old, settings, workspace), version, sdk)
     return Translation(
         settings,
@@ -98,6 +107,55 @@ def translate(
         tuple(build_py.dropped(old)),
         tuple(build_py.wrong(old)),
     )
+
+
+def _for_jax(old: OldCommand, sdk: str) -> Translation:
+    jax_tree.require_python(old)
+    given = jax_tree.sort_options(list(_bazel_options(old)))
+    fields = {"schema": 1, **{name: value for name, value in jax_tree.jax_settings(old, given).items() if value}}
+    settings = _settings(fields)
+    return Translation(
+        settings,
+        "".join(settings_line(name, value) for name, value in fields.items()),
+        tuple(_jax_commands(old, settings, given, sdk)),
+        tuple(jax_tree.kept(old)),
+        tuple(jax_tree.assumed(old)),
+        tuple(jax_tree.dropped(old, given)),
+        tuple(jax_tree.wrong(old)),
+    )
+
+
+def _jax_commands(old: OldCommand, settings: BazelSettings, given: GivenOptions, sdk: str) -> list[Command]:
+    if old.subcommand == "requirements_update":
+        return [jax_tree.requirements_command(old)]
+    if old.has("configure_only"):
+        return []
+    git_hash = old.value("JAX_GIT_HASH")
+    options = BuildOptions(
+        version="",
+        sdk=sdk,
+        dest_dir=old.value("output_path", "dist"),
+        kinds=_kinds(old),
+        commits={"jax": git_hash} if git_hash else {},
+        config="rocm_build_remote" if old.has("rbe") else "rocm_build",
+        bazel=(old.value("bazel_path", "bazel"), *jax_tree.startup_options(old.texts("bazel_startup_options"))),
+        bazel_options=(
+            *jax_tree.suffix_options(_version("", old)),
+            *jax_tree.carried_options(old),
+            *given.options,
+        ),
+        python=old.carried.get("python_version", ""),
+        is_editable=old.has("editable"),
+    )
+    return wheel_rule_commands(settings, options)
+
+
+def _settings(fields: dict[str, Any]) -> BazelSettings:
+    """Return the settings. Raises `InputError` or `ProblemsError` for invalid ones."""
+    settings = msgspec.convert(fields, BazelSettings)
+    parse_target_set(settings.targets, source=_TARGETS_OPTION)
+    check_settings(settings, _COMMAND_SETTINGS)
+    return settings
 
 
 def _of_workspace(old: OldCommand, settings: BazelSettings, workspace: BazelSettings | None) -> BazelSettings:
@@ -305,17 +363,22 @@ class TranslatedCalls(msgspec.Struct, frozen=True):
 
 
 def translate_calls(
-    found: OldCalls, *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None
+    found: OldCalls,
+    *,
+    version: str = "VERSION",
+    sdk: str = "",
+    workspace: BazelSettings | None = None,
+    tree: SourceTree = "rocm-jax",
 ) -> TranslatedCalls:
     """Translate each call with `translate`. If `translate` rejects a call, it is undecided for the same reason."""
     calls, undecided = [], list(found.undecided)
     for call in found.calls:
         try:
-            translation = translate(call.words, version=version, sdk=sdk, workspace=workspace)
+            translation = translate(call.words, version=version, sdk=sdk, workspace=workspace, tree=tree)
         except (InputError, ProblemsError) as e:
             undecided.append(UndecidedCall(call.first_line, call.last_line, " ".join(str(e).split())))
             continue
-        additions = [_addition(call, translation, given, version, sdk) for given in call.optional]
+        additions = [_addition(call, translation, given, version, sdk, tree) for given in call.optional]
         calls.append(TranslatedCall(call, translation, tuple(additions)))
     undecided.sort(key=lambda item: item.first_line)
     return TranslatedCalls(tuple(calls), tuple(undecided))
@@ -326,9 +389,11 @@ def spell_call(call: OldCall, commands: Sequence[Command]) -> list[str]:
     return [spell_line(command.words, call.form, template=call.template) for command in commands]
 
 
-def _addition(call: OldCall, plain: Translation, given: OptionalWords, version: str, sdk: str) -> Addition:
+def _addition(
+    call: OldCall, plain: Translation, given: OptionalWords, version: str, sdk: str, tree: SourceTree
+) -> Addition:
     try:
-        other = translate([*call.words, *given.words], version=version, sdk=sdk)
+        other = translate([*call.words, *given.words], version=version, sdk=sdk, tree=tree)
     except (InputError, ProblemsError) as e:
         return Addition(given, (), " ".join(str(e).split()))
     return Addition(given, tuple(_added(call, plain, other)))

@@ -1,0 +1,249 @@
+"""Tests of `rocwheel.frameworks.jax.jax_tree`: JAX's own tree, its names, its commands, and its translation."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from rocwheel.core.errors import InputError
+from rocwheel.frameworks.jax.bazel_files import config_options
+from rocwheel.frameworks.jax.bazelrc import JAX_ROCM_BAZELRC, render_bazelrc
+from rocwheel.frameworks.jax.build_py import old_options, old_variables
+from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spell_commands
+from rocwheel.frameworks.jax.jax_tree import jax_tree, wheel_rule_commands
+from rocwheel.frameworks.jax.settings import BazelSettings, read_settings
+from rocwheel.frameworks.jax.translate import Translation, translate
+from rocwheel.frameworks.jax.words import mark_variables
+from rocwheel.targets.target_set import parse_target_set
+
+BUILD = ("python", "build/build.py", "build", "--wheels=jax-rocm-plugin,jax-rocm-pjrt")
+PJRT = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt")
+SETTINGS = BazelSettings(1, "", ("3.12",), ("gfx90a",), "jax")
+CHECKOUT = "ROCWHEEL_JAX_CHECKOUT"
+"""The variable with a checkout of JAX. The names in the table are then compared with its files."""
+
+
+def test_the_commands_build_the_targets_of_jax_audit_and_copy() -> None:
+    text = spell_commands(wheel_rule_commands(SETTINGS, BuildOptions("1", sdk="sdk", kinds=("pjrt",))), "shell")
+    assert [line for line in text.splitlines() if line and line[0] != "#"][1:] == [
+        (
+            "bazel build --config=rocm_build --config=python312 --repo_env=ML_WHEEL_TYPE=release "
+            '--//jaxlib/tools:jaxlib_git_hash="$(git rev-parse HEAD)" //jaxlib/tools:jax_rocm_pjrt_wheel'
+        ),
+        "rocwheel audit bazel-bin/jaxlib/tools/dist --with sdk",
+        "mkdir -p dist",
+        "cp -rf bazel-bin/jaxlib/tools/dist/. dist",
+    ]
+
+
+def test_targets_of_the_settings_take_the_place_of_those_of_jax() -> None:
+    settings = BazelSettings(1, "gcc", ("3.12",), (), plugin_targets=("//jaxlib/tools:jax_rocm7_plugin_wheel",))
+    commands = wheel_rule_commands(settings, BuildOptions("1"))
+    assert [command.words[-1] for command in commands if command.words[0] == "bazel"] == [
+        "//jaxlib/tools:jax_rocm_pjrt_wheel",
+        "//jaxlib/tools:jax_rocm7_plugin_wheel",
+    ]
+
+
+def test_the_makefile_has_a_target_for_each_wheel_of_the_rules() -> None:
+    text = render_makefile(SETTINGS, BuildOptions("1"), wheel_rule_commands)
+    assert "jax-rocm-pjrt:\n\t$(BAZEL) build --config=$(CONFIG) --config=python312 " in text
+    assert "\t$(ROCWHEEL) audit bazel-bin/jaxlib/tools/dist $(if $(SDK),--with $(SDK))\n" in text
+    assert "jax-rocm-plugin-3.12:\n" in text
+
+
+@pytest.fixture(scope="module")
+def jax() -> Path:
+    if CHECKOUT not in os.environ:
+        pytest.skip(f"no checkout of JAX: set {CHECKOUT}")
+    return Path(os.environ[CHECKOUT])
+
+
+def test_jax_defines_the_configs_in_the_table(jax: Path) -> None:
+    for file, names in jax_tree().configs.items():
+        assert set(names) <= config_options((jax / file).read_text()).keys(), file
+
+
+def test_the_release_config_includes_the_configs_in_the_table(jax: Path) -> None:
+    options = config_options((jax / JAX_ROCM_BAZELRC).read_text())
+    found, added = set[str](), {"rocm_release_wheel"}
+    while added:
+        found |= added
+        words = [word for name in added for word in options.get(name, [])]
+        added = {word.removeprefix("--config=") for word in words if word.startswith("--config=")} - found
+    assert found == jax_tree().included
+    assert "--@local_config_rocm//rocm:rocm_path_type=link_only" in options["rocm_release_wheel"]
+
+
+def test_the_bazelrc_of_jax_imports_the_users_file_but_not_the_one_for_rocm(jax: Path) -> None:
+    lines = (jax / ".bazelrc").read_text().splitlines()
+    imports = [line.split()[1] for line in lines if re.match("(try-)?import ", line)]
+    assert imports == ["%workspace%/.jax_configure.bazelrc", "%workspace%/.bazelrc.user"]
+
+
+def test_jax_has_the_targets_in_the_table(jax: Path) -> None:
+    texts = {"//jaxlib/tools": (jax / "jaxlib/tools/BUILD.bazel").read_text(), "//": (jax / "BUILD.bazel").read_text()}
+    tree = jax_tree()
+    editable = [f"{target}_editable" for target in tree.targets.values()]
+    flags = [tree.git_hash.removeprefix("--"), *tree.targets.values(), *editable, *tree.other_targets.values()]
+    for label in flags:
+        package, _, name = label.partition(":")
+        assert f'name = "{name}"' in texts[package], label
+
+
+def test_jax_has_the_python_versions_and_files_in_the_table(jax: Path) -> None:
+    text = (jax / "WORKSPACE").read_text()
+    assert re.findall(r'"(3[.0-9a-z-]+)": "//build:requirements_lock', text) == list(jax_tree().python_versions)
+    assert (jax / jax_tree().requirements).is_file()
+    assert jax_tree().outputs.removeprefix("bazel-bin/") == "jaxlib/tools/dist"
+
+
+def test_the_table_is_about_options_that_the_old_tool_has() -> None:
+    tree = jax_tree()
+    assert tree.options.keys() <= old_options().keys()
+    assert tree.variables.keys() <= old_variables().keys()
+    assert (tree.source, tree.commit, tree.date) == (
+        "https://github.com/jax-ml/jax",
+        "cec06d116c05f0d52adfceee3d3b730fdbcb0ce5",
+        "2026-08-08",
+    )
+
+
+OWN_CONFIGS = {"rocm_build", "rocm_build_remote", "python312"}
+
+
+def names_in(text: str) -> set[str]:
+    """Return the configs, labels, and imported files that a text names."""
+    configs = set(re.findall(r"--config=([\w.-]+)", text)) - OWN_CONFIGS
+    labels = set(re.findall(r"(?<![\w:])(?://|--//)[\w/]+:\w+", text))
+    files = set(re.findall(r"import %workspace%/(\S+)", text))
+    return configs | {label.removeprefix("--") for label in labels} | files
+
+
+def test_every_name_that_is_written_for_jax_is_in_the_table() -> None:
+    tree = jax_tree()
+    known = {name for names in tree.configs.values() for name in names} | tree.configs.keys()
+    known |= {tree.git_hash.removeprefix("--"), *tree.targets.values()}
+    known |= {f"{target}_editable" for target in tree.targets.values()}
+    for options in (
+        [],
+        ["--editable", "--rbe", "--disable_nccl"],
+        ["--target_cpu=aarch64", "--target_cpu_features=native"],
+    ):
+        made = translate([*BUILD, "--use_clang=true", "--bazel_options=--config=rocm_base", *options], tree="jax")
+        fragment = render_bazelrc(made.settings, parse_target_set(made.settings.targets))
+        names = names_in(fragment + spell_commands(made.commands, "shell")) | set(made.settings.configs)
+        assert names <= known
+        assert {"rocm_release_wheel", JAX_ROCM_BAZELRC} <= names
+
+
+def bazel_lines(made: Translation) -> list[str]:
+    return [line for line in spell_commands(made.commands, "shell").splitlines() if line.startswith("bazel ")]
+
+
+def test_an_old_command_line_becomes_settings_and_targets_of_jax(tmp_path: Path) -> None:
+    made = translate([*BUILD, "--rocm_path=/opt/rocm", "--rocm_version=7", "--rocm_amdgpu_targets=gfx90a"], tree="jax")
+    assert made.settings_text == (
+        'schema = 1\ntree = "jax"\nrocm-path = "/opt/rocm"\ntargets = ["gfx90a"]\npython-versions = ["3.12"]\n'
+        'cpu-features = "release"\nconfigs = ["mkl_open_source_only"]\noptions = ["--verbose_failures"]\n'
+    )
+    start = (
+        "bazel build --config=rocm_build --config=python312 --repo_env=ML_WHEEL_TYPE=release "
+        '--//jaxlib/tools:jaxlib_git_hash="$(git rev-parse HEAD)"'
+    )
+    assert bazel_lines(made) == [
+        f"{start} //jaxlib/tools:jax_rocm_pjrt_wheel",
+        f"{start} //jaxlib/tools:jax_rocm_plugin_wheel",
+    ]
+    path = tmp_path / "rocm.toml"
+    path.write_text(made.settings_text)
+    assert read_settings(path) == made.settings
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--local_xla_path=/xla"], "--override_repository=xla=/xla //jaxlib/tools:jax_rocm_pjrt_wheel"),
+        (["--bazel_options=--jobs=4"], "--jobs=4 //jaxlib/tools:jax_rocm_pjrt_wheel"),
+        (["--editable"], "//jaxlib/tools:jax_rocm_pjrt_wheel_editable"),
+        (["--bazel_options=--config=rocm_rbe"], "//jaxlib/tools:jax_rocm_pjrt_wheel"),
+    ],
+)
+def test_an_option_becomes_the_end_of_the_command_for_jax(words: list[str], options: str) -> None:
+    (line,) = bazel_lines(translate([*PJRT, *words], tree="jax"))
+    assert line.endswith(f'"$(git rev-parse HEAD)" {options}')
+
+
+@pytest.mark.parametrize(
+    ("variable", "option"),
+    [
+        ("WHEEL_POST_RELEASE=2", "--repo_env=ML_WHEEL_VERSION_SUFFIX=.post2"),
+        ("ROCM_VERSION_EXTRA=7.2", "--repo_env=ML_WHEEL_VERSION_SUFFIX=+rocm7.2"),
+        ("JAX_GIT_HASH=0123456", "--//jaxlib/tools:jaxlib_git_hash=0123456"),
+    ],
+)
+def test_a_variable_becomes_an_option_of_the_command_for_jax(variable: str, option: str) -> None:
+    (line,) = bazel_lines(translate([variable, *PJRT], tree="jax"))
+    assert option in line.split()
+
+
+def test_a_config_of_jax_becomes_a_setting_before_the_release_config() -> None:
+    words = ["--config=rocm_clang_hermetic_local_sysroot", "--config debug_symbols", "--config=rocm", "--config=python"]
+    made = translate([*PJRT, *(f"--bazel_options={word}" for word in words)], tree="jax")
+    assert made.settings.configs == ("mkl_open_source_only", "rocm_clang_hermetic_local_sysroot", "debug_symbols")
+    assert [(note.option, note.text) for note in made.dropped if note.option.startswith("--config")] == [
+        ("--config=rocm", "rocm_build includes this config"),
+        ("--config=python", "JAX's tree doesn't define this config"),
+    ]
+
+
+def test_the_options_without_meaning_in_jax_are_named() -> None:
+    words = [
+        *("--rocm_version=7", "--clang_path=/usr/bin/clang-18", "--use_clang=true", "--gcc_path=/usr/bin/gcc"),
+        *("--verbose", "--dry_run", "--use_new_wheel_build_rule", "--cuda_version=12"),
+        "--bazel_options=--override_repository=jax=/jax",
+        "--bazel_options=--repo_env=ROCM_WHEEL_RPATH=/x",
+        "--bazel_startup_options=--bazelrc=build/rocm/rocm.bazelrc",
+    ]
+    made = translate(["ROCM_JAX_COMMIT=0123456", *BUILD, *words], tree="jax")
+    assert {note.option for note in made.dropped} == {
+        *("--rocm_version", "--clang_path", "--use_clang", "--gcc_path", "--verbose", "--dry_run", "--cuda_version"),
+        *("--use_new_wheel_build_rule", "--override_repository=jax=/jax", "--repo_env=ROCM_WHEEL_RPATH=/x"),
+        *("--bazelrc=build/rocm/rocm.bazelrc", "ROCM_JAX_COMMIT", "patchelf"),
+    }
+    assert {line.partition(" --")[0] for line in bazel_lines(made)} == {"bazel build"}
+    assert not any("override" in line or "RPATH" in line for line in bazel_lines(made))
+
+
+def test_another_wheel_of_jax_is_named_with_its_target() -> None:
+    made = translate([*PJRT[:-1], "--wheels=jaxlib,jax-rocm-pjrt,jax-cuda-pjrt"], tree="jax")
+    assert [(note.option, note.text) for note in made.dropped if "wheels" in note.option] == [
+        ("--wheels=jaxlib", "isn't for ROCm; JAX's target is //jaxlib/tools:jaxlib_wheel"),
+        ("--wheels=jax-cuda-pjrt", "isn't for ROCm"),
+    ]
+
+
+def test_a_variable_of_the_shell_stays_an_option_of_the_command() -> None:
+    words = [*PJRT, "--rocm_path=$ROCM", "--clang_path=$CLANG", "--python_version=$PYTHON"]
+    (line,) = bazel_lines(translate(list(map(mark_variables, words)), tree="jax"))
+    assert '--repo_env=HERMETIC_PYTHON_VERSION="$PYTHON"' in line
+    assert '--repo_env=ROCM_PATH="$ROCM"' in line
+    assert "action_env" not in line
+    assert "CLANG" not in line
+
+
+def test_a_python_that_jax_does_not_support_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        translate([*PJRT, "--python_version=3.11"], tree="jax")
+    assert str(caught.value) == (
+        "--python_version: is '3.11'; expected one of 3.12, 3.13, 3.14, 3.14-ft, because JAX has no requirements for "
+        "other versions"
+    )
+
+
+def test_the_requirements_of_jax_are_pinned_by_its_own_script() -> None:
+    made = translate(["build/build.py", "requirements_update", "--nightly_update"], tree="jax")
+    assert [command.words for command in made.commands] == [("python", "build/update_requirements_uv.py", "--nightly")]
