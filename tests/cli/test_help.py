@@ -128,6 +128,7 @@ VERBS = {
     "Find",
     "Ignore",
     "Import",
+    "Include",
     "Install",
     "Judge",
     "Keep",

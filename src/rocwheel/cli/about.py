@@ -21,7 +21,7 @@ def about(
     *,
     out: Output,
 ) -> None:
-    """Print what a bug report needs.
+    """Print information for a bug report.
 
     The command prints versions, the platform, codecs, and the ROCm installations and GPUs on this machine.
 

@@ -234,7 +234,9 @@ def _completion_option(name: str, text: str) -> click.Option:
 def _root(
     *,
     version: Annotated[bool, option("--version", "-V", help="Print the version.")] = False,
-    verbose: Annotated[bool, option("--verbose", "-v", help="With --version, print what a bug report needs.")] = False,
+    verbose: Annotated[
+        bool, option("--verbose", "-v", help="With --version, print information for a bug report.")
+    ] = False,
     json: Annotated[bool, option("--json", help="With --version, print the version as JSON.")] = False,
 ) -> None:
     """Define the options that come before any command."""

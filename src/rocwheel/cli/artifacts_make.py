@@ -104,9 +104,8 @@ def fetch(
 ) -> None:
     """Fetch the artifact archives that a build needs.
 
-    The command verifies each file by its checksum (NAME.sha256sum or SHA256SUMS in the store), or else by its size.
-    Only a verified file gets its final name. A new run continues an interrupted one and keeps the files that are
-    already there.
+    The command verifies each file by its checksum (NAME.sha256sum or SHA256SUMS in the store). Without a checksum, it
+    compares only the size. A new run continues an interrupted run and keeps complete files.
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --output artifacts
     """
@@ -170,7 +169,7 @@ def import_(
     table: TableOption = None,
     bundle_sysdeps: Annotated[
         bool,
-        option("--bundle-sysdeps", help="Import Debian's system library packages, too."),
+        option("--bundle-sysdeps", help="Include Debian packages that contain system libraries."),
     ] = False,
     strict: Annotated[
         bool, option("--strict", help="Refuse files in a prefix that no rule in the table matches.")
@@ -180,7 +179,7 @@ def import_(
 ) -> None:
     """Make artifacts from Debian packages or install prefixes.
 
-    If you pass several prefixes, the command merges them. It also prints what the artifacts need from the system.
+    If you pass several prefixes, the command merges them. It also prints the system requirements of the artifacts.
 
     Example: rocwheel artifacts import /opt/rocm/core --output artifacts
     """

@@ -111,7 +111,7 @@ ExpectOption = Annotated[
     option(
         _EXPECT,
         metavar="NAME=VALUE",
-        help="Require this of every library: runpath=RUNPATH, tag=rpath, or tag=runpath.",
+        help="Require this run path or tag in every library: runpath=RUNPATH, tag=rpath, or tag=runpath.",
     ),
 ]
 CpuLevelOption = Annotated[
@@ -126,7 +126,7 @@ ClosedOption = Annotated[
     option(help="Assume that no other packages are installed. This is the default for environments."),
 ]
 SarifOption = Annotated[
-    Path | None, option("--sarif", metavar="FILE", help="Write the findings to this file in SARIF 2.1.0 format, too.")
+    Path | None, option("--sarif", metavar="FILE", help="Write the findings to this file in SARIF 2.1.0 format.")
 ]
 RulesOption = Annotated[bool, option("--rules", help="List the selected rules and exit.")]
 

@@ -64,7 +64,7 @@ def info(
     *,
     out: Output,
 ) -> None:
-    """Print where the caches are and how large they are.
+    """Print the locations and sizes of the caches.
 
     There is a cache of packed files, a cache of folders that were fetched from URLs, and notes about published folders.
 
@@ -141,9 +141,9 @@ def prune(
 ) -> None:
     """Remove the least recently used entries from the caches.
 
-    The limit applies to packed files, to fetched folders, and to publishing notes. The command also removes what killed
-    builds left behind, and keeps folders that are in use. A running build repacks a missing file. The exit status is 1
-    if an entry can't be removed or read.
+    The limit applies to packed files, to fetched folders, and to publishing notes. The command also removes files that
+    killed builds left behind, and keeps folders that are in use. If a running build needs a removed file, it packs the
+    file again. The exit status is 1 if an entry can't be removed or read.
 
     Example: rocwheel cache prune --max-size 2GB
     """

@@ -233,7 +233,7 @@ SourceArgument = Annotated[
     Path,
     _code_argument(
         "PATH",
-        "A fat binary, bundles, an object file, a static library, a kpack archive, a wheel, or a folder.",
+        "A fat binary, a bundle file, an object file, a static library, a kpack archive, a wheel, or a folder.",
         dir_okay=True,
     ),
 ]
@@ -247,7 +247,7 @@ CodesArgument = Annotated[
 ]
 PathArgument = Annotated[
     Path,
-    _code_argument("PATH", "A fat binary, bundles, a kpack archive, a wheel, or a folder.", dir_okay=True),
+    _code_argument("PATH", "A fat binary, a bundle file, a kpack archive, a wheel, or a folder.", dir_okay=True),
 ]
 LimitOption = Annotated[
     int,

@@ -87,8 +87,8 @@ def compress(path: SourceArgument, output: OutputOption, *, storage: Storage, re
     later can read version 2 of compressed bundles. ROCm 7.1 and later can read version 3, which is required for bundles
     of 4 GiB or more.
 
-    In kpack archives, the command compresses each code object. It changes compressed code only if --level makes the
-    code smaller. It copies everything else in a folder; wheels in a folder stay unchanged.
+    In kpack archives, the command compresses each code object. It recompresses compressed code only if the code becomes
+    smaller at --level. In a folder, it copies all other files, including wheels, unchanged.
 
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
@@ -130,9 +130,9 @@ def prune(
 ) -> None:
     """Remove device code for all targets except those that you name.
 
-    From a folder or wheel, the command also removes files for other targets. A target without features keeps all
-    variants of its processor. The command copies everything else in a folder. It refuses a folder that holds wheels
-    with device code; prune each wheel separately.
+    From a folder or wheel, the command also removes files for other targets, and copies all other files. A target
+    without features keeps all variants of its processor. The command refuses a folder with wheels that contain device
+    code; prune each wheel separately.
 
     Example: rocwheel device prune librocsparse.so --targets gfx90a,gfx1030 -o small/librocsparse.so
     """
@@ -148,7 +148,7 @@ RetargetArgument = Annotated[
     Path,
     argument(
         metavar="PATH",
-        help="A fat binary, bundles, a code object, a static library, a kpack archive, a wheel, or a folder.",
+        help="A fat binary, a bundle file, a code object, a static library, a kpack archive, a wheel, or a folder.",
     ),
 ]
 
@@ -174,15 +174,15 @@ def retarget(
     verify: Annotated[
         bool, option("--verify", help="Check that the code is the same if a bundle has code for both targets.")
     ] = False,
-    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too. This frees space.")] = False,
+    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too, to free space.")] = False,
     storage: Storage,
     rewriting: Rewriting,
 ) -> None:
-    """Offer device code to GPUs that run the same instructions.
+    """Make device code available to GPUs that run the same instructions.
 
-    An unmodified runtime then loads the code. The command refuses a file without code for FROM, and warns about bundles
-    without it. A kpack archive becomes an archive for TO. For a folder, the command adds copies of archives and kernel
-    files for TO. It warns about code that it can't offer.
+    Unmodified runtimes can then load the code. The command refuses a file without code for FROM, and warns about
+    bundles without such code. A kpack archive becomes an archive for TO. For a folder, the command adds copies of
+    archives and kernel files for TO. It warns about code that it can't make available.
 
     Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
     """

@@ -60,10 +60,10 @@ def list_command(
     limit: LimitOption = 4,
     out: Output,
 ) -> None:
-    """List the device code in files for each target.
+    """List the device code in files by target.
 
     With -v, the command lists every entry of every bundle in file order. It decompresses only the beginning of each
-    bundle. Without -v, kernel files in a folder are counted together. For split libraries, the command also reads the
+    bundle. Without -v, it counts the kernel files in a folder together. For split libraries, the command also reads the
     archives next to them and in the other paths.
 
     The exit status is 1 if any device code is questionable or one of several files is damaged. It is 2 if the only file
@@ -172,7 +172,7 @@ def extract(
     dest_dir: _OutputOption = Path(),
     out: Output,
 ) -> None:
-    """Write the code objects for targets to files.
+    """Extract code objects to separate files.
 
     The command writes one file for each bundle. An object file or a code object counts as one bundle. For a wheel or a
     folder, it keeps the folder structure and skips files without code for the targets. For split libraries, it also

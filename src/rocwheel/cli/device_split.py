@@ -248,13 +248,12 @@ def split(
 ) -> None:
     """Split device code into a separate part for each GPU target.
 
-    A folder becomes a host folder without device code and a folder for each target to lay over the host folder. A wheel
-    becomes device wheels and a host wheel with an extra for each target. These wheels replace those from an earlier
-    split.
+    The command splits a folder into a host folder without device code, and a folder for each target to copy over the
+    host folder. It splits a wheel into device wheels and a host wheel with an extra for each target. These wheels
+    replace wheels from an earlier split.
 
-    Libraries find their code in archives under .kpack, as runtimes with kpack support expect. Kernel files and
-    databases move to the parts for their targets. Anything that can't be split stays in the host folder, and the output
-    lists it.
+    The code goes to archives in .kpack folders, where runtimes with kpack support find it. Kernel files and databases
+    move to the parts for their targets. Files that can't be split stay in the host folder, and the output lists them.
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --output split
     """
@@ -365,10 +364,10 @@ def join(
     jobs: JobsOption = 0,
     out: Output,
 ) -> None:
-    """Join a host part with the device code for targets.
+    """Put device code back into a host part.
 
-    Libraries get their code objects back, byte for byte. The output lists code that no folder provides. Bundles that
-    were compressed are compressed again, at a higher level if they don't fit.
+    Libraries get their code objects back, byte for byte. The output lists code that no folder provides. The command
+    recompresses bundles that were compressed before, at a higher level if they don't fit.
 
     Example: rocwheel device join split/host split/gfx906 split/gfx90a --output fat
     """

@@ -177,9 +177,9 @@ def diff(
     ] = None,
     out: Output,
 ) -> None:
-    """Print what differs between two versions of packages.
+    """Compare two versions of packages.
 
-    With -v, the command prints every difference, not only the largest.
+    With -v, the command prints all differences instead of only the largest.
 
     The exit status is 1 if the new version removes something that users rely on, such as a symbol, library, GPU,
     command, or extra. The exit status is 2 if a file can't be read; the other files are still compared.

@@ -80,12 +80,12 @@ _ProjectOption = Annotated[
 _VersionOption = Annotated[
     str, shared("--version", f"Copy these versions, such as '==7.2.*' or '{LATEST}'.", show_default="all")
 ]
-_DevelOption = Annotated[bool, option("--devel", help="Copy development packages, too.")]
+_DevelOption = Annotated[bool, option("--devel", help="Include development packages.")]
 _RequirementsOption = Annotated[
     bool,
-    option("--with-requirements", help="Copy the projects' requirements from the same indexes, too."),
+    option("--with-requirements", help="Include the projects' requirements from the same indexes."),
 ]
-_VariantsOption = Annotated[bool, option("--variants", help="Copy wheel variants (draft PEP 825), too.")]
+_VariantsOption = Annotated[bool, option("--variants", help="Include wheel variants (draft PEP 825).")]
 _PoolOption = Annotated[
     list[str] | None,
     option(
@@ -171,11 +171,12 @@ def mirror(
     """Copy the parts of package indexes that your GPUs need.
 
     The files go to dist in the output folder, and their index goes to simple. The command verifies each file and
-    refuses files without a SHA-256 hash. A new run continues an interrupted one and keeps the files that are already
-    there.
+    refuses files without a SHA-256 hash. A new run continues an interrupted run and keeps complete
+    files.
 
-    With --with-requirements, the command copies what pip would choose. Extras limit what is copied, as in
-    'rocm[libraries]'. Without extras, the command copies everything for the GPUs.
+    With --with-requirements, the command also copies the packages that pip would choose. If you name extras, as in
+    'rocm[libraries]', the command copies only their requirements. Otherwise, it copies the requirements of all extras
+    for the GPUs.
 
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --output mirror
     """

@@ -47,7 +47,7 @@ def inspect(
     scheduler: SchedulerOption = None,
     out: Output,
 ) -> None:
-    """Print what binaries contain: run paths and device code.
+    """Print the run paths and device code in binaries.
 
     PATH is a file, a folder, or a wheel. Kernel files in a folder are counted together; -v describes each file.
 
@@ -175,7 +175,7 @@ def report(
 ) -> None:
     """Write a page about package sizes, GPUs, and problems.
 
-    The page is one HTML file that needs no network. It also shows possible savings. The exit status is 2 if a file
+    The page is a single HTML file that works offline. It also shows possible savings. The exit status is 2 if a file
     can't be read; the page names the file.
 
     Example: rocwheel report dist/ -o report.html

@@ -159,9 +159,9 @@ def translate_command(
 ) -> None:
     """Translate a command line for rocm-jax's build/build.py.
 
-    The command prints settings, new commands, and what was silently wrong. With --file, it prints the calls in a file
-    next to their new commands. It keeps variables unchanged. The exit status is 1 if a call or one of its conditional
-    parts can't be translated.
+    The command prints settings, new commands, and errors that build.py made silently. With --file, it prints the calls
+    in a file next to their new commands. It keeps variables unchanged. The exit status is 1 if a call or one of its
+    conditional parts can't be translated.
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """

@@ -99,7 +99,7 @@ def wheel_binary(
     *,
     checks: Assembly,
 ) -> None:
-    """Make a wheel as the wheel_binary of JAX's jax_wheel rule.
+    """Build a wheel for JAX's jax_wheel rule.
 
     The jax_wheel_binary rule from `rocwheel jax starlark` calls this command. It passes the version and the tags in the
     file name that the rule declares.

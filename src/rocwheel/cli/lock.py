@@ -47,7 +47,7 @@ def _read_options(
             show_default="this one",
         ),
     ] = None,
-    pre: Annotated[bool, option("--pre", help="Accept prereleases, too.")] = False,
+    pre: Annotated[bool, option("--pre", help="Include prereleases.")] = False,
     universal: Annotated[bool, option("--universal", help="Lock for all platforms, with environment markers.")] = False,
 ) -> ResolveOptions:
     options = ResolveOptions(

@@ -105,9 +105,9 @@ SHARED = {
     "--scheduler": SharedOption("ADDRESS", help="Run the work on this Dask scheduler's workers."),
     "--spec": SharedOption("FILE", help="Read the wheel description (TOML) from this file."),
     "--targets": SharedOption("TARGETS", "-t", "Select these GPU targets or families."),
-    "--tool": SharedOption("TOOL", help="Print what to write for this tool."),
+    "--tool": SharedOption("TOOL", help="Print the format for this tool."),
     "--version": SharedOption("VERSION", help="Set the version of the wheel."),
-    "--with": SharedOption("PACKAGE", help="Take libraries from this wheel or folder, too."),
+    "--with": SharedOption("PACKAGE", help="Use libraries from this wheel or folder, too."),
 }
 """All options that several commands have, keyed by name, except for the options of all commands, which are above."""
 

@@ -130,7 +130,7 @@ RetargetOption = Annotated[
     option(
         "--retarget",
         metavar="FROM=TO[,TO...]",
-        help="Offer code for one target to GPUs that run the same instructions, such as gfx1030=extended.",
+        help="Make code for one target available to GPUs that run the same instructions, such as gfx1030=extended.",
     ),
 ]
 VariantsOption = Annotated[

@@ -94,9 +94,9 @@ def publish_command(
 ) -> None:
     """Upload packages and their index to a store.
 
-    The command checks everything before it sends anything. It sends files first and pages last, so the index never
-    lists a missing file. Several runs can publish at the same time, and a new run continues an interrupted one. The
-    command never removes a file or overwrites one with different content.
+    The command checks all files before it uploads anything. It uploads files first and pages last, so the index never
+    lists a missing file. Several runs can publish at the same time, and a new run continues an interrupted run. The
+    command never removes a file or replaces it with a different file.
 
     A folder of packages in DIST_DIR, such as a folder for a GPU family, gets its own index. S3 requires the
     rocwheel[stores] extra. Set its credentials and endpoint with AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, AWS_REGION, and

@@ -38,7 +38,7 @@ _WORDS_HELP = (
     "Target IDs, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
     "official@VERSION (from Gentoo's lists), amd@VERSION (from AMD's), supported@VERSION, extended@VERSION, "
     "list@PACKAGER, desc@FILE (amdgpu_targets.desc), all, native. "
-    "Any spelling is accepted, such as --offload-arch=... or -DGPU_TARGETS=..."
+    "Build flags such as --offload-arch=... and -DGPU_TARGETS=... are accepted."
 )
 Words = Annotated[
     list[str],
@@ -305,7 +305,8 @@ def detect(
     check: Annotated[
         bool,
         option(
-            "--check", help="Print what blocks access to the GPUs and how to fix it. Fail if anything blocks access."
+            "--check",
+            help="Print the problems that block access to the GPUs, and their remedies. Fail if there are any.",
         ),
     ] = False,
 ) -> None:

@@ -60,8 +60,9 @@ def coherent(
 ) -> None:
     """Check that packages have code for the same GPUs.
 
-    The exit status is 1 if they don't. With --reduce, it is 1 if there is no common set, or if the set lacks a target
-    from --targets. It is 2 if a package can't be read; the other packages are still compared.
+    The exit status is 1 if a package lacks code for a GPU that a dependent package supports. With --reduce, it is 1 if
+    there is no common set, or if the set lacks a target from --targets. It is 2 if a package can't be read; the other
+    packages are still compared.
 
     Example: rocwheel targets coherent dist/ --targets gfx90a,gfx1100
     """
@@ -227,12 +228,12 @@ def runs_on(
     """Print which device code a GPU would use, and why.
 
     GPU can also come after PATH. For a GPU without features, the command checks each setting that a machine can have.
-    It skips kernel files that are named for other targets. Kernel files in a folder that have the same answer share one
-    line; -v prints a line for each file.
+    It skips kernel files with the names of other targets. Kernel files in a folder with the same result share one line;
+    -v prints a line for each file.
 
-    What HIP loads depends on its release; see --rocm. Without --rocm, each line names the releases that it applies to.
-    With `native`, all GPUs are in one machine. If the archive of a split library lacks code for one of them, the other
-    GPUs get no code either.
+    The result depends on the HIP release; see --rocm. Without --rocm, each line names the releases that it applies to.
+    With `native`, the command checks all GPUs of this machine together. If the archive of a split library lacks code
+    for one GPU, the other GPUs get no code either.
 
     The exit status is 1 if a stock runtime finds no code in at least one case. It is 2 if a file can't be read; the
     other files are still checked.

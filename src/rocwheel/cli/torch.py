@@ -29,7 +29,7 @@ from rocwheel.repair.options import Mismatch
 from rocwheel.targets.target_set import parse_target_set
 
 _SITE_PACKAGES = "site-packages/"
-torch_app = Group("torch", help="Generate what a ROCm build of PyTorch needs.")
+torch_app = Group("torch", help="Generate settings for a ROCm build of PyTorch.")
 app.add_command(torch_app)
 
 
@@ -122,8 +122,8 @@ def runpath(
 ) -> None:
     """Print linker flags with the run path to the SDK.
 
-    The output is LDFLAGS for PyTorch, because its CMake files overwrite a run path that is passed as an argument. With
-    --at, the output is CMake arguments for an extension.
+    For PyTorch, the command prints LDFLAGS because PyTorch's CMake files overwrite run paths from CMake arguments. With
+    --at, the command prints CMake arguments for an extension.
 
     Example: eval "export $(rocwheel torch runpath)"
         python -m build --wheel
