@@ -223,15 +223,15 @@ def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOpti
 
 
 def promote(
-    dist_dir: GivenPath, version: str, output: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
+    dist_dir: GivenPath, version: str | None, output: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
 ) -> PromotionResult:
     """Write a folder's packages with another version, without packing them again. The original files are kept.
 
     If a package can't be written, no packages are written.
 
     Args:
-        dist_dir: The folder with the candidates, which are wheels and sdists with the same version.
-        version: The new version of all packages, which must be higher than the old version.
+        dist_dir: The folder with the candidates: wheels and sdists for the same version of ROCm, also of frameworks.
+        version: The new version of ROCm, which must be higher than the old version. `None` keeps the version.
         output: The folder for the packages with the new version. It is created if it doesn't exist.
         targets: The GPU targets whose packages are kept, in any spelling. The default is all targets.
         jobs: The number of workers, or 0 for one worker per core.
@@ -247,7 +247,7 @@ def promote(
     """
     words = [targets] if isinstance(targets, str) else list(targets)
     kept = parse_target_set(words, source="targets", native=native_targets).processors if words else ()
-    return PromoteJob(Path(dist_dir), version, Path(output), kept, jobs).run()
+    return PromoteJob(Path(dist_dir), version or "", Path(output), kept, jobs).run()
 
 
 def index(

@@ -59,7 +59,7 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
         ),
         (
             "promote",
-            f"rocwheel promote: the argument DIST, the option --to, and the option --output are missing. {PROMOTE}",
+            f"rocwheel promote: the argument DIST and the option --output are missing. {PROMOTE}",
         ),
         ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),
         ("about x", f"rocwheel about: takes no arguments, but got 'x'. {VALUES} See rocwheel about --help."),

@@ -28,12 +28,18 @@ from rocwheel.wheels.build_manifest import DEFAULT_BUILDER
 
 class _Release(NamedTuple):
     version: str
+    """The new version, or an empty string to keep the version."""
     targets: tuple[str, ...]
     """The processors whose packages are kept. If empty, all packages are kept."""
 
 
 def _read_release(
-    to: Annotated[str, option("--to", metavar="VERSION", help="Set the version of all packages.")],
+    to: Annotated[
+        str | None,
+        option(
+            "--to", metavar="VERSION", help="Set the version of ROCm in all packages.", show_default="keep the version"
+        ),
+    ] = None,
     targets: Annotated[
         list[str] | None,
         shared(
@@ -42,8 +48,12 @@ def _read_release(
         ),
     ] = None,
 ) -> _Release:
+    if to is None and targets is None:
+        place, found = "rocwheel promote", "the option --to is missing"
+        remedy = "To keep the version and only remove targets, use --targets. See rocwheel promote --help."
+        raise InputError(place, found, remedy=remedy)
     kept = read_targets(targets, source="--targets").processors if targets is not None else ()
-    return _Release(checked_version(to), kept)
+    return _Release("" if to is None else checked_version(to), kept)
 
 
 @app.command()
@@ -62,9 +72,11 @@ def promote(
 ) -> None:
     """Turn release candidates into a release.
 
-    The command changes the version in file names, metadata, requirements, the rocm selector, and manifests. It doesn't
-    recompress files. All packages in a folder must have the same version. The command writes either all packages or
-    nothing.
+    The command changes the version in file names, metadata, requirements, the rocm selector, manifests, version.py, and
+    _rocm_init.py. It doesn't recompress files. The folder can contain ROCm packages and frameworks, such as
+    torch-2.9.0+rocm10.0.0rc1, for one version of ROCm. The command writes either all packages or nothing.
+
+    Without --to, the version stays, and --targets removes the packages for other targets.
 
     Example: rocwheel promote packages/dist --to 7.0.0 --output release/dist
     """
@@ -87,7 +99,8 @@ def _show(result: PromotionResult, *, quiet: bool) -> None:
     for path in result.left_out:
         messages.print(f"left out: {path}", markup=False)
     kept = f", GPU targets: {', '.join(result.targets)}" if result.targets else ""
-    messages.print(f"version {result.old_version} is now {result.version}{kept}", markup=False)
+    change = "stays" if result.version == result.old_version else f"is now {result.version}"
+    messages.print(f"version {result.old_version} {change}{kept}", markup=False)
 
 
 def _read_builder(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import posixpath
-import re
 import shlex
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +17,7 @@ from rocwheel.environment.run_path_choice import origin_relative
 from rocwheel.environment.sdk_layout import sdk_search_folders
 from rocwheel.repair.initializer import VersionCheck, preload_names, render_initializer
 from rocwheel.targets.catalog import check_family, load_catalog
-from rocwheel.wheels.requirements import release_match
+from rocwheel.wheels.requirements import exact_pattern, release_match
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,16 +116,8 @@ def _locked(sdk_version: str, lock: VersionLock) -> str:
 
 
 def _checked(sdk_version: str, lock: VersionLock, mismatch: Mismatch) -> VersionCheck:
-    """Return the version pattern that accepts the same versions as the requirement.
-
-    :pep:`440` ignores trailing zeros in a release, and local versions that the requirement doesn't mention.
-    """
+    """Return the version pattern that accepts the same versions as the requirement."""
     locked, fails = _locked(sdk_version, lock), mismatch == "fail"
     if locked.endswith(".*"):
         return VersionCheck(locked, fails=fails)
-    version = Version(locked)
-    numbers = version.base_version
-    rest = re.escape(version.public.removeprefix(numbers))
-    local = re.escape(f"+{version.local}") if version.local else r"(\+.*)?"
-    pattern = re.escape(re.sub(r"(\.0)+$", "", numbers)) + r"(\.0)*" + rest + local + "$"
-    return VersionCheck(locked, pattern, fails)
+    return VersionCheck(locked, exact_pattern(Version(locked)), fails)

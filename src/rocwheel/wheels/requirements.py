@@ -48,6 +48,17 @@ def release_match(version: Version, numbers: int) -> str:
     return version.public if version.is_prerelease else prefix_match(version, numbers)
 
 
+def exact_pattern(version: Version) -> str:
+    """Return a regular expression that matches the versions that ``==`` with ``version`` accepts.
+
+    :pep:`440` ignores trailing zeros in a release, and local versions that the requirement doesn't mention.
+    """
+    numbers = version.base_version
+    rest = re.escape(version.public.removeprefix(numbers))
+    local = re.escape(f"+{version.local}") if version.local else r"(\+.*)?"
+    return re.escape(re.sub(r"(\.0)+$", "", numbers)) + r"(\.0)*" + rest + local + "$"
+
+
 _WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
 """The minor versions of Python 3 that are checked for a wheel for any Python version."""

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.build.promoting.candidates import VersionChange
 from rocwheel.build.promoting.promote import PromoteJob
+from rocwheel.build.promoting.versions import VersionChange
 from rocwheel.core.errors import InputError, ProblemsError
 from tests.support.bombs import tar_block
 from tests.support.damage import damaged, unless_refused
@@ -107,11 +107,11 @@ def test_any_requirement_keeps_all_but_its_version(text: str) -> None:
 )
 def test_any_file_that_says_the_version_is_changed_or_refused_by_name(name: str, data: bytes) -> None:
     try:
-        changed = CHANGE.text(name, data)
+        changed = CHANGE.text(name, data, "1.0rc1")
     except InputError as e:
         assert name in str(e)  # noqa: PT017 (either way is right)
         return
-    assert CHANGE.text(name, changed) == changed, "the second time, nothing is left to change"
+    assert CHANGE.text(name, changed, "1.0rc1") == changed, "the second time, nothing is left to change"
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_any_file_that_says_the_version_is_changed_or_refused_by_name(name: str,
 )
 def test_hostile_literals_are_refused_by_name(text: str) -> None:
     with pytest.raises(InputError, match=r"^a/_build_info\.py: can't be read"):
-        CHANGE.text("a/_build_info.py", text.encode())
+        CHANGE.text("a/_build_info.py", text.encode(), "1.0rc1")
 
 
 def test_literals_that_are_nested_too_deeply_are_called_so() -> None:
     with pytest.raises(InputError, match=r"can't be read \(.*too (deeply|complex)"):
-        CHANGE.text("a/_build_info.py", b"-" * 100_000 + b"1")
+        CHANGE.text("a/_build_info.py", b"-" * 100_000 + b"1", "1.0rc1")

@@ -1,46 +1,42 @@
 """Promotes release candidates to a release. Packed members are copied, except for a few changed files.
 
-Each distribution gets a new file name. Only files that state the version or list removed GPU targets change.
+Each distribution gets a new file name, unless the version stays. Only files that state the version or list removed GPU
+targets change.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from rocwheel.artifacts.sdk_files import DIST_INFO_PATH, declared_targets, with_declared_targets
+from rocwheel.artifacts.sdk_files import DIST_INFO_PATH
 from rocwheel.build.placement import canonical_order
-from rocwheel.build.planning.selector import refusing_extras, requires_txt, selector_requirements
-from rocwheel.build.promoting.candidates import (
-    BUILD_INFO,
-    Candidate,
-    VersionChange,
-    read_build_info,
-    read_candidates,
-    says_version,
-)
+from rocwheel.build.planning.selector import requires_txt
+from rocwheel.build.promoting.candidates import BUILD_INFO, Candidate, read_build_info, read_candidates
+from rocwheel.build.promoting.kept_targets import HostExtras, KeptTargets, host_extras
+from rocwheel.build.promoting.versions import VersionChange, find_broken, find_leftovers, rocm_version, says_version
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, write_error
-from rocwheel.core.messages import count, shortened
+from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.core.workers import map_collecting, open_workers, raise_all, worker_count
+from rocwheel.core.workers import map_collecting, map_in_threads, open_workers, raise_all, worker_count
 from rocwheel.core.writing import check_destination, safe_mode
 from rocwheel.environment.check_record import wheel_record_problems
 from rocwheel.environment.coherence import WheelFacts, check_coherence, wheel_package_targets
 from rocwheel.environment.tree import Distribution, InstalledFile
 from rocwheel.targets.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
 from rocwheel.wheels.content import BytesContent
-from rocwheel.wheels.metadata import parse_core_metadata, set_values
+from rocwheel.wheels.metadata import parse_core_metadata
 from rocwheel.wheels.record import parse_record, unhashed_paths
-from rocwheel.wheels.requirements import RequirementError, is_refusing, read_requirement, readable_requirements
 from rocwheel.wheels.sbom import SBOM_NAME
 from rocwheel.wheels.sdist import SourceDate, write_sdist
 from rocwheel.wheels.writing import write_wheels
@@ -48,7 +44,7 @@ from rocwheel.wheels.zip_directory import read_directory
 from rocwheel.wheels.zip_reader import digest_member, read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
 
@@ -61,7 +57,7 @@ class PromotedDistribution(msgspec.Struct, frozen=True):
 
 
 class PromotionResult(msgspec.Struct, frozen=True):
-    """The results of a promotion."""
+    """The results of a promotion. The versions are those of ROCm, which frameworks have in their local versions."""
 
     old_version: str
     version: str
@@ -77,6 +73,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
 
     dist: Path
     to: str
+    """The new version of ROCm, or an empty string to keep the version and only drop targets."""
     dest_dir: Path
     targets: tuple[str, ...] = ()
     """The processors whose packages are kept; empty for all."""
@@ -91,16 +88,18 @@ class PromoteJob(msgspec.Struct, frozen=True):
         """
         check_destination(self.dest_dir)
         workers = worker_count(self.jobs)
-        version = checked_version(self.to)
+        version = checked_version(self.to) if self.to else ""
         sets = read_candidates(self.dist)
         candidates = [candidate for packages in sets.values() for candidate in packages]
         old = check_versions(self.dist, candidates, version)
+        version = version or old
         kept = self._kept(sets)
-        change = VersionChange(old, version)
+        change = VersionChange(old, version, frozenset(candidate.name for candidate in candidates))
         promotions: list[Promotion] = []
         for folder, packages in sets.items():
             left = kept[folder]
             promotions += promote_set(packages, change, left) if left is None or left.families else []
+        check_result(self.dist, promotions, change)
         check_output(self.dist, self.dest_dir, [promotion.place for promotion in promotions])
         self._write(promotions, workers, progress)
         paths = {promotion.candidate.path: self.dest_dir / promotion.place for promotion in promotions}
@@ -110,22 +109,32 @@ class PromoteJob(msgspec.Struct, frozen=True):
         return PromotionResult(old, version, tuple(made), left_out, families)
 
     def _kept(self, sets: Mapping[str, Sequence[Candidate]]) -> dict[str, KeptTargets | None]:
-        """Return the targets to keep, keyed by folder. `None` means all targets."""
+        """Return the targets to keep, keyed by folder. `None` means all targets.
+
+        Raises `InputError`, or `ProblemsError` with all errors, for targets that the selector or a framework lacks.
+        """
         if not self.targets:
             return dict.fromkeys(sets)
         selectors = {folder: next((one for one in packages if one.info), None) for folder, packages in sets.items()}
         infos = {folder: selector.info for folder, selector in selectors.items() if selector}
-        if not infos:
+        extras = {one.path: host_extras(one) for packages in sets.values() for one in packages}
+        hosts = {path: found for path, found in extras.items() if found.targets}
+        if not infos and not hosts:
             found, expected = "has no selector", "a rocm sdist or wheel, which maps GPUs to packages"
             raise InputError(self.dist, found, expected=expected, remedy="Promote the folder without --targets.")
-        offered = {target for info in infos.values() for row in info["FAMILIES"].values() for target in row["targets"]}
+        rows = [row["targets"] for info in infos.values() for row in info["FAMILIES"].values()]
+        offered = {target for targets in rows or [host.targets for host in hosts.values()] for target in targets}
         absent = [target for target in self.targets if target not in offered]
         if absent:
             option, found = "--targets", f"{self.dist} has no packages for {', '.join(absent)}"
             raise InputError(option, found, expected=f"targets with packages: {', '.join(canonical_order(offered))}")
         kept = {folder: KeptTargets.among(info, self.targets) for folder, info in infos.items()}
-        shared = KeptTargets.together(kept.values())
-        return {folder: kept.get(folder, shared) for folder in sets}
+        shared = KeptTargets.together(kept.values()) if kept else KeptTargets.for_hosts(self.targets)
+        without = {path: host for path, host in hosts.items() if not host.targets & shared.served}
+        raise_all(str(self.dist), [_no_code(path, host, shared.served) for path, host in without.items()])
+        gone = frozenset(name for host in hosts.values() for name in host.dropped_names(shared.served))
+        full = {folder: kept.get(folder, shared) for folder in sets}
+        return {folder: msgspec.structs.replace(one, dropped=one.dropped | gone) for folder, one in full.items()}
 
     def _write(self, promotions: Sequence[Promotion], workers: int, progress: Progress) -> None:
         """Write everything into a hidden folder, then move all of it into place."""
@@ -182,6 +191,12 @@ class PromoteJob(msgspec.Struct, frozen=True):
 _OPTION = "--to"
 
 
+def _no_code(path: Path, host: HostExtras, kept: Collection[str]) -> InputError:
+    found = f"has no device wheels for {', '.join(canonical_order(kept))}"
+    expected = f"at least one of its targets: {', '.join(canonical_order(host.targets))}"
+    return InputError(path, found, expected=expected, remedy="Change --targets, or move the wheel.")
+
+
 def checked_version(text: str) -> str:
     """Return the requested version in normalized form. Raises `InputError` if it doesn't follow :pep:`440`."""
     try:
@@ -191,20 +206,21 @@ def checked_version(text: str) -> str:
 
 
 def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str:
-    """Return the version that all candidates have, which is lower than ``new``.
+    """Return the version of ROCm that all candidates have. It is lower than ``new``, unless ``new`` is empty.
 
     Raises `InputError`, or `ProblemsError` with all errors, if the candidates have several versions, the new version,
     or a later version.
     """
     by_version: defaultdict[str, list[Candidate]] = defaultdict(list)
+    plain = {candidate.version for candidate in candidates if not rocm_version(candidate.version)}
     for candidate in candidates:
-        by_version[candidate.version].append(candidate)
+        by_version[rocm_version(candidate.version, plain) or candidate.version].append(candidate)
     problems = []
     if len(by_version) > 1:
         listed = "; ".join(f"{version}: {_names(group)}" for version, group in by_version.items())
         remedy = "Keep the files of one version in the folder, and move the others."
         problems.append(InputError(dist, f"contains several versions: {listed}", expected="one version", remedy=remedy))
-    for version, group in by_version.items():
+    for version, group in by_version.items() if new else ():
         if Version(version) == Version(new):
             found = f"is {new}, which {_names(group)} in {dist} already {'has' if len(group) == 1 else 'have'}"
             problems.append(InputError(_OPTION, found, expected="a version that no candidate has"))
@@ -214,6 +230,20 @@ def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str
             problems.append(InputError(_OPTION, found, expected=expected))
     raise_all(str(dist), problems)
     return next(iter(by_version))
+
+
+def check_result(dist: Path, promotions: Sequence[Promotion], change: VersionChange) -> None:
+    """Raise `InputError`, or `ProblemsError` with all errors, if the packages would still state the old version.
+
+    The same applies if the packages no longer satisfied each other's requirements.
+    """
+
+    def leftovers(one: Promotion) -> list[InputError]:
+        return list(find_leftovers(one.candidate, one.changed, change)) if one.dist_info else []
+
+    found = map_in_threads(leftovers, promotions, str(dist))
+    broken = find_broken([(one.candidate, one.metadata) for one in promotions], change)
+    raise_all(str(dist), [*(problem for problems in found for problem in problems), *broken])
 
 
 def _names(group: Sequence[Candidate]) -> str:
@@ -235,13 +265,15 @@ def check_output(dist: Path, dest_dir: Path, places: Collection[str]) -> None:
 def write_promoted(
     promotion: Promotion, folder: Path, executor: Executor, source_date: SourceDate, progress: Progress
 ) -> Path:
-    """Write a distribution to its place below ``folder``, and return the path.
+    """Write a distribution to its place below ``folder``, and return the path. An unchanged file is copied as is.
 
     Raises `InputError`, or `ProblemsError`, for damaged members, and for a wheel whose RECORD doesn't match its
     members. Otherwise, the new RECORD would hide that the files were modified.
     """
     path = folder / promotion.place
-    if promotion.dist_info:
+    if not promotion.changed and path.name == promotion.candidate.path.name:
+        shutil.copyfile(promotion.candidate.path, path)
+    elif promotion.dist_info:
         _write_wheel(promotion, path, executor, source_date, progress)
         _check_record(promotion, path)
     else:
@@ -310,96 +342,6 @@ def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
         yield InstalledFile(path=name, distribution=source, source=f"{source}!{name}", size=member.size, sha256=sha256)
 
 
-class KeptTargets(msgspec.Struct, frozen=True):
-    """The families of a set that are kept. Create it with `among`, because the constructor checks nothing."""
-
-    families: tuple[str, ...]
-    """The kept targets or families, with the names that the selector uses."""
-    dropped: frozenset[str]
-    """The normalized names of the distributions for dropped targets."""
-    served: frozenset[str]
-    """The targets that the kept families serve."""
-    dropped_targets: frozenset[str]
-    """The targets that only dropped families serve."""
-
-    @classmethod
-    def among(cls, info: Mapping[str, Any], processors: Collection[str]) -> KeptTargets:
-        """Return the families to keep for these processors, possibly an empty tuple.
-
-        ``info`` contains the selector's literals.
-        """
-        served = {name: frozenset(row["targets"]) for name, row in info["FAMILIES"].items()}
-        kept = tuple(name for name, targets in served.items() if targets & set(processors))
-        names = [row["dist"] for row in info["PACKAGES"].values() if "{family}" in row["dist"]]
-        gone = [name.replace("{family}", family) for name in names for family in served.keys() - set(kept)]
-        left = _united(served[name] for name in kept)
-        return cls(kept, frozenset(map(canonicalize_name, gone)), left, _united(served.values()) - left)
-
-    @classmethod
-    def together(cls, parts: Collection[KeptTargets]) -> KeptTargets:
-        """Return the families to keep in packages that several sets share."""
-        families = tuple(dict.fromkeys(family for part in parts for family in part.families))
-        served = _united(part.served for part in parts)
-        gone = _united(part.dropped_targets for part in parts)
-        return cls(families, _united(part.dropped for part in parts), served, gone - served)
-
-    def build_info(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the selector's literals without dropped targets. From now on, extras refuse these targets by name."""
-        default = values["DEFAULT_FAMILY"]
-        if default not in self.families:
-            default = self.families[0] if len(self.families) == 1 else ""
-        families = {name: values["FAMILIES"][name] for name in self.families}
-        changed = {**values, "FAMILIES": families, "DEFAULT_FAMILY": default}
-        if "BY_PLATFORM" in values:
-            changed["BY_PLATFORM"] = {name: self._own_facts(facts) for name, facts in values["BY_PLATFORM"].items()}
-        extras: dict[str, list[list[str]]] = {}
-        served = {name: row["targets"] for name, row in changed["FAMILIES"].items()}
-        for extra, rows in changed["EXTRAS"].items():
-            left = [row for row in rows if not self._is_dropped(row[0])]
-            if left or not rows:
-                extras[extra] = left
-            prefix = extra.removesuffix("-all")
-            if prefix != extra and changed["LAYOUT"] == "neutral" and rows:
-                extras |= refusing_extras(prefix, changed["REQUIRES"][0], served)
-        return {**changed, "EXTRAS": extras}
-
-    def _own_facts(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the literals for a platform without dropped targets."""
-        families = facts.get("FAMILIES")
-        kept = {"FAMILIES": {name: families[name] for name in self.families}} if families else {}
-        return {**facts, **kept}
-
-    def _is_dropped(self, text: str) -> bool:
-        """Return whether a requirement is for a dropped package or refuses a target.
-
-        Refusing requirements are recreated later.
-        """
-        found = readable_requirements([text])
-        return any(is_refusing(item) or canonicalize_name(item.name) in self.dropped for item in found)
-
-    def metadata(self, data: bytes, info: Mapping[str, Any], source: str) -> bytes:
-        """Return the METADATA of the selector wheel with the requirements from its literals ``info``.
-
-        Raises `InputError` about ``source`` for an invalid requirement.
-        """
-        try:
-            requires = [str(read_requirement(text)) for text in selector_requirements(info)]
-        except RequirementError as e:
-            found = f"has an invalid requirement ({shortened(str(e))})"
-            raise InputError(source, found, remedy="Build the packages again.") from e
-        return set_values(set_values(data, "Requires-Dist", requires), "Provides-Extra", list(info["EXTRAS"]))
-
-    def dist_info(self, data: bytes, source: str, declared: Iterable[str]) -> bytes:
-        """Return the core's list of targets without targets that neither a kept package nor ``declared`` has."""
-        gone = self.dropped_targets - set(declared)
-        left = [target for target in declared_targets(source, data) if target not in gone]
-        return with_declared_targets(source, data, left)
-
-
-def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*sets)
-
-
 class Promotion(msgspec.Struct, frozen=True):
     """A distribution that is being promoted: its candidate, its new path, and its changed files."""
 
@@ -410,6 +352,11 @@ class Promotion(msgspec.Struct, frozen=True):
     """The name of the wheel's new ``.dist-info`` folder; empty for an sdist."""
     changed: dict[str, bytes]
     """The new content of changed files, keyed by their old path in the distribution."""
+
+    @property
+    def metadata(self) -> bytes:
+        """The new METADATA or PKG-INFO."""
+        return self.changed.get(self.candidate.metadata_name, self.candidate.metadata)
 
     def renamed(self, member: str) -> str:
         """Return the new path of a wheel's member.
@@ -433,7 +380,9 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
     }
     declared = {target.processor for found in declarations.values() for target in found.targets}
     made = [_promote(one, change, kept, declared) for one in stay]
-    wheels = [promotion for promotion in made if promotion.dist_info and not promotion.candidate.info]
+    # Frameworks aren't part of the SDK, whose packages are compared.
+    sdk = [promotion for promotion in made if not rocm_version(promotion.candidate.version)]
+    wheels = [promotion for promotion in sdk if promotion.dist_info and not promotion.candidate.info]
     # Packages that several sets share were already compared within each set.
     has_selector = any(one.info for one in packages)
     if kept and has_selector and all(promotion.candidate.path in declarations for promotion in wheels):
@@ -445,7 +394,9 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
         report = check_coherence(wheel_package_targets(facts))
         for wheel, known in zip(ordered, facts, strict=True):
             name = f"{wheel.candidate.dist_info}/{DECLARATION_NAME}"
-            wheel.changed[name] = encode_declaration(known.targets, report.recorded if known.targets else None)
+            data = encode_declaration(known.targets, report.recorded if known.targets else None)
+            if data != read_member(wheel.candidate.members[name]):
+                wheel.changed[name] = data
     return made
 
 
@@ -454,17 +405,19 @@ def _promote(candidate: Candidate, change: VersionChange, kept: KeptTargets | No
     if not candidate.is_wheel:
         texts = {name: data for name, data in candidate.files.items() if name == "PKG-INFO" or says_version(name)}
     else:
-        own = f"{candidate.dist_info}/METADATA"
         members = candidate.members.items()
         found = {name: member for name, member in members if says_version(name) or name.endswith(f"/{DIST_INFO_PATH}")}
-        texts = {name: read_member(member) for name, member in {**found, own: candidate.members[own]}.items()}
-    changed = {name: change.text(name, data) if says_version(name) else data for name, data in texts.items()}
-    metadata = f"{candidate.dist_info}/METADATA" if candidate.is_wheel else "PKG-INFO"
-    changed[metadata] = change.metadata(texts[metadata])
+        texts = {name: read_member(member) for name, member in found.items()}
+    own, metadata = candidate.version, candidate.metadata_name
+    texts[metadata] = candidate.metadata
+    changed = dict(texts)
+    if change.new != change.old:
+        changed |= {name: change.text(name, data, own) for name, data in texts.items() if says_version(name)}
+        changed[metadata] = change.metadata(texts[metadata], own)
     if kept:
         _narrow(candidate, changed, metadata, kept, declared)
     changed = {name: data for name, data in changed.items() if data != texts[name]}
-    dist_info = _versioned(candidate.dist_info.removesuffix(".dist-info"), change) + ".dist-info"
+    dist_info = _versioned(candidate.dist_info.removesuffix(".dist-info"), change.version(own)) + ".dist-info"
     return Promotion(candidate, _place(candidate, change), dist_info if candidate.is_wheel else "", changed)
 
 
@@ -472,6 +425,9 @@ def _narrow(
     candidate: Candidate, changed: dict[str, bytes], metadata: str, kept: KeptTargets, declared: set[str]
 ) -> None:
     """Remove the dropped targets from the files in ``changed``."""
+    host = host_extras(candidate)
+    if host.targets:
+        changed[metadata] = host.metadata(changed[metadata], kept.served)
     for name, data in list(changed.items()):
         if name.endswith(f"/{DIST_INFO_PATH}"):
             changed[name] = kept.dist_info(data, name, declared)
@@ -486,20 +442,20 @@ def _narrow(
 
 
 def _place(candidate: Candidate, change: VersionChange) -> str:
-    prefix = f"{candidate.folder}/" if candidate.folder else ""
+    prefix, version = f"{candidate.folder}/" if candidate.folder else "", change.version(candidate.version)
     if not candidate.is_wheel:
-        return f"{prefix}{_versioned(candidate.path.name.removesuffix('.tar.gz'), change)}.tar.gz"
+        return f"{prefix}{_versioned(candidate.path.name.removesuffix('.tar.gz'), version)}.tar.gz"
     distribution, _, *rest = candidate.path.name.split("-")
-    return f"{prefix}{'-'.join([distribution, change.new, *rest])}"
+    return f"{prefix}{'-'.join([distribution, version, *rest])}"
 
 
-def _versioned(stem: str, change: VersionChange) -> str:
-    """Return ``NAME-VERSION`` with the new version."""
-    return f"{stem.rpartition('-')[0]}-{change.new}"
+def _versioned(stem: str, version: str) -> str:
+    """Return ``NAME-VERSION`` with another version."""
+    return f"{stem.rpartition('-')[0]}-{version}"
 
 
 def _facts(wheel: Promotion, declaration: Declaration) -> WheelFacts:
-    metadata = parse_core_metadata(wheel.changed[f"{wheel.candidate.dist_info}/METADATA"])[0]
+    metadata = parse_core_metadata(wheel.metadata)[0]
     tops = {name.partition("/")[0] for name in wheel.candidate.members}
     roots = frozenset(top for top in tops if not top.endswith((".dist-info", ".data")))
     requires = tuple(metadata.get("requires_dist", ()))
