@@ -220,7 +220,7 @@ def _is_same(text: str, version: str) -> bool:
 
 @cache
 def _mentions(version: str) -> re.Pattern[bytes]:
-    """Return a pattern for mentions of a version of ROCm, alone or in a local version."""
+    """Return a pattern for mentions of a version of ROCm, also in local versions."""
     text = re.escape(version.encode())
     in_local = text.replace(rb"\+", rb"[-._]")
     end = rb"(?![\w+]|\.(?:\d|dev|post))"
