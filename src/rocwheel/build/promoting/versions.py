@@ -46,7 +46,7 @@ _LOCAL = re.compile(
 
 
 def rocm_version(version: str, known: Iterable[str] = ()) -> str:
-    """Return the version of ROCm in the local version of a framework, or an empty string if there is none.
+    """Return the version of ROCm in a framework's local version, or an empty string for other versions.
 
     A version in ``known`` takes precedence. Its own local version, such as a commit, can't be recognized otherwise.
     """
