@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from rocwheel.build.merging.merge import merge_selectors
 from rocwheel.build.planning.options import PlanOptions
-from rocwheel.build.promoting.candidates import VersionChange
-from rocwheel.build.promoting.promote import KeptTargets
+from rocwheel.build.promoting.kept_targets import KeptTargets
+from rocwheel.build.promoting.versions import VersionChange
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.wheels.sdist import read_sdist, write_sdist
@@ -290,7 +290,7 @@ def test_a_merged_selector_is_promoted_in_all_its_facts(tmp_path: Path) -> None:
     win = write_selector(tmp_path / "win", "gfx1151", change=lambda info: {**windows(info), "SELECTED": {}})
     merge_selectors([linux, win], tmp_path / "merged")
     data = read_sdist(tmp_path / "merged/rocm-7.0.0.tar.gz")[BUILD_INFO]
-    assert b"7.0.0" not in VersionChange("7.0.0", "7.1.0").text(BUILD_INFO, data)
+    assert b"7.0.0" not in VersionChange("7.0.0", "7.1.0").text(BUILD_INFO, data, "7.0.0")
 
 
 BRACKETS = {"libraries": [["rocm-sdk-libraries; " + "(" * 5000, ""]]}

@@ -7,7 +7,7 @@ from email import message_from_bytes
 from itertools import filterfalse
 from pathlib import Path
 
-from rocwheel.build.promoting.candidates import VersionChange
+from rocwheel.build.promoting.versions import VersionChange
 from rocwheel.core.errors import InputError
 from rocwheel.device.split.wheel_metadata import unpacked_name
 from rocwheel.wheels.file_names import is_distribution_name, without_label
@@ -53,7 +53,7 @@ Fields = list[tuple[str, str]]
 def _metadata(data: bytes) -> None:
     """Edit an input in each way, and require that email reads the edit, all other fields, and the body as it was."""
     require(edit_requirements(data, str) == data, "an edit that changes nothing does")
-    promoted = VersionChange("9!9", "1").text("a.egg-info/requires.txt", data)
+    promoted = VersionChange("9!9", "1").text("a.egg-info/requires.txt", data, "9!9")
     require(promoted == data or b"9" in data, "a promotion of a version that is nowhere changes requirements")
     # By Content-Type and the like, email decodes the body, and its parameters end in errors of its own.
     if not _PLAIN.fullmatch(data) or b"content-" in data.lower():
