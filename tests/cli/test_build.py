@@ -193,7 +193,7 @@ def test_trees_are_not_packed_or_made_on_a_cluster(words: str, with_: str, tmp_p
     done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages", *words.split())
     assert (done.returncode, done.stderr) == (
         2,
-        f"error: --no-build-packages: is given with {with_}, and builds no packages. Leave out one of them.\n",
+        f"error: --no-build-packages: can't be used with {with_}, because it builds no packages. Remove one of them.\n",
     )
 
 

@@ -290,8 +290,8 @@ def test_a_cluster_has_no_cache(run: Run, tmp_path: Path, cache: Path) -> None:
     done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: --cache: is given with --scheduler, whose workers can't reach the cache of this machine. "
-        "Leave out one of them.\n"
+        "error: --cache: can't be used with --scheduler, because its workers can't reach the cache of this machine. "
+        "Remove one of them.\n"
     )
 
 
@@ -300,8 +300,8 @@ def test_a_build_on_a_cluster_says_that_it_has_no_use_for_jobs(run: Run, tmp_pat
     done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: --jobs: is given with --scheduler, whose workers already have a fixed number of threads. "
-        "Leave out one of them.\n"
+        "error: --jobs: can't be used with --scheduler, because its workers already have a fixed number of threads. "
+        "Remove one of them.\n"
     )
 
 

@@ -148,7 +148,7 @@ def test_artifacts_of_a_url_have_to_be_named(run: Run, first: Path) -> None:
 def test_options_beside_a_manifest_are_refused(run: Run, first: Path, options: list[str]) -> None:
     assert again(run, first, *options) == (
         2,
-        f"error: {options[0]}: is given with --from-manifest, which sets all options. Leave it out.\n",
+        f"error: {options[0]}: can't be used with --from-manifest, which sets all options. Remove it.\n",
     )
 
 
@@ -156,7 +156,7 @@ def test_the_default_level_is_refused_too_where_the_build_had_another(run: Run, 
     change(first, level=1)
     assert again(run, first, "--level", "6") == (
         2,
-        "error: --level: is given with --from-manifest, which sets all options. Leave it out.\n",
+        "error: --level: can't be used with --from-manifest, which sets all options. Remove it.\n",
     )
 
 

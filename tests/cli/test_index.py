@@ -502,7 +502,7 @@ def test_a_page_of_somebody_else_is_not_replaced(run: Run, family_dist: Path) ->
     finished = run("index", family_dist)
     assert (finished.status, finished.stderr.splitlines()[-1]) == (
         2,
-        f"error: {page}: is a file that this command did not write. Choose another --output, or remove the file.",
+        f"error: {page}: is a file that this command did not write. Choose a different --output, or remove the file.",
     )
     assert page.read_text() == "<p>mine</p>"
 
@@ -540,7 +540,7 @@ def test_an_index_in_the_folder_itself_does_not_name_its_page_as_left_out(run: R
         (["--url", "https://a@b/", "--front-page"], "--url: contains a user name or a password"),
         (
             ["--url", "https://b/", "--no-front-page"],
-            "--url: is for the front page; expected none with --no-front-page",
+            "--url: applies only to the front page; expected no --url with --no-front-page",
         ),
     ],
 )

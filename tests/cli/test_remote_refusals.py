@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("s3://bucket/../rocm", "has a path that no file in a store can have"),
         ("s3://bucket/rocm?x=1", "has a query or fragment after its path"),
-        ("s3://user:word@bucket/rocm", "contains a user; expected s3://BUCKET/PATH"),
+        ("s3://user:word@bucket/rocm", "contains a user name; expected s3://BUCKET/PATH"),
         ("http://host:99999/d", "is not a URL (Port out of range 0-65535)"),
     ],
 )

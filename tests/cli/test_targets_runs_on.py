@@ -400,7 +400,7 @@ def test_a_file_of_an_installation_is_judged_with_all_that_is_installed(run_targ
     (tmp_path / ".info").mkdir()
     (tmp_path / ".info/version").write_text("6.4.3-128")
     finished = run_targets("runs-on", "gfx906", library)
-    named = f"judged by ROCm 6.4.3, which {tmp_path}/.info/version names"
+    named = f"judged by the rules of ROCm 6.4.3, which {tmp_path}/.info/version names"
     assert (finished.status, finished.stdout.splitlines()[-1]) == (1, named)
 
 
@@ -448,7 +448,7 @@ def test_without_a_release_the_newest_that_a_package_names_counts(
     finished = run_targets("runs-on", "gfx906", tmp_path)
     assert (finished.status, finished.stdout.splitlines()[-1]) == (
         0,
-        f"judged by ROCm {release}, which {name}-{version} names",
+        f"judged by the rules of ROCm {release}, which {name}-{version} names",
     )
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
     assert (document["rocm"], document["rocm_named_by"]) == (release, f"{name}-{version}")
@@ -487,7 +487,8 @@ def test_the_release_that_a_debian_package_names_counts(
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
     write_deb(tmp_path, package, {"./usr/share/doc/x": b""}, fields=fields)
     finished = run_targets("runs-on", "gfx906", tmp_path)
-    assert (finished.status, finished.stdout.splitlines()[-1]) == (0, f"judged by ROCm {release}, which {source} names")
+    named = f"judged by the rules of ROCm {release}, which {source} names"
+    assert (finished.status, finished.stdout.splitlines()[-1]) == (0, named)
 
 
 def test_debian_packages_are_judged_as_if_installed_together(run_targets: Run, tmp_path: Path) -> None:
@@ -532,7 +533,7 @@ def test_a_file_of_an_environment_is_judged_by_the_release_of_its_packages(run_t
     path.parent.mkdir(parents=True)
     path.write_bytes(bundle_of("gfx9-generic"))
     (path.parents[2] / "rocm_sdk_core-7.1.0.dist-info").mkdir()
-    named = "judged by ROCm 7.1.0, which rocm_sdk_core-7.1.0 names"
+    named = "judged by the rules of ROCm 7.1.0, which rocm_sdk_core-7.1.0 names"
     for given in (path, path.parent, tmp_path):
         assert run_targets("runs-on", "gfx906", given).stdout.splitlines()[-1] == named
 
@@ -594,7 +595,7 @@ def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, 
     assert (finished.status, finished.stderr, finished.stdout.splitlines()[-1]) == (
         0,
         "",
-        "not judged by ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are known since ROCm 4.0",
+        "not judged by the rules of ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are known since ROCm 4.0",
     )
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
     assert (document["rocm"], document["rocm_named_by"]) == ("", "")

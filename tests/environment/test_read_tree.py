@@ -521,7 +521,7 @@ UNSAID = (
     "a variant wheel in the format of PEP 825 "
     "(a draft)"
 )
-OTHER = "demo-1.0.dist-info/variant.json: is about 'gfx942'; expected only 'gfx1100', as in the file name"
+OTHER = "demo-1.0.dist-info/variant.json: describes 'gfx942'; expected only 'gfx1100', as in the file name"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_two_files_for_one_name_are_refused(tree: Path) -> None:
         InputFiles([tree]).find("_a.so")
     assert str(caught.value) == (
         f"_a.so: matches several inputs: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
-        "Use a longer end of the path in the description."
+        "Use a longer path suffix in the description."
     )
 
 
@@ -103,7 +103,7 @@ def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
     assert str(caught.value) == (
         f"_*.so: matches several only one input with this name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected "
         "one file. "
-        "Use a longer end of the path in the description."
+        "Use a longer path suffix in the description."
     )
 
 

@@ -39,8 +39,8 @@ def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sample_dist: Pa
         run_job("pjrt", outputs, tmp_path, sample_dist, description=description)
     assert [str(problem) for problem in caught.value.problems] == [
         (
-            "jax-rocm7-pjrt: has jax_plugins/__init__.py, but shares jax_plugins with others. Remove this file: it "
-            "would hide the namespace's other distributions."
+            "jax-rocm7-pjrt: has jax_plugins/__init__.py, but shares jax_plugins with other distributions. "
+            "Remove this file: it would hide the namespace's other distributions."
         )
     ]
 

@@ -350,7 +350,7 @@ def test_a_variant_wheel_is_read_with_what_it_says_of_itself(tmp_path: Path) -> 
             ),
         ),
         (b"{", "rocm_sdk_device-7.0.0.dist-info/variant.json: malformed (Input data was truncated)"),
-        (variant_document("gfx1100", ["gfx1100"]), "is about 'gfx1100'; expected only 'gfx942', as in the file name"),
+        (variant_document("gfx1100", ["gfx1100"]), "describes 'gfx1100'; expected only 'gfx942', as in the file name"),
     ],
     ids=["none", "damaged", "another"],
 )

@@ -100,8 +100,8 @@ def test_a_file_of_somebody_else_is_not_replaced(dist_dir: Path, output: Path) -
     output.mkdir()
     (output / "packages.html").write_text("kept")
     expected = (
-        f"{output}/packages.html: is a file that this command did not write. Choose another --output, or remove the "
-        "file."
+        f"{output}/packages.html: is a file that this command did not write. Choose a different --output, or remove "
+        "the file."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output, options=with_extras(EXTRAS))

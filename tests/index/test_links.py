@@ -228,7 +228,7 @@ def test_a_changed_hash_is_refused_and_nothing_is_lost(server: Server, tmp_path:
         write(tmp_path, url)
     assert str(caught.value) == (
         f"{server.address}/dist/{ALPHA}: has the SHA-256 {sha(b'two')}, but this index already listed another hash; "
-        f"expected {sha(b'one')}. Ask the publisher. If you trust the new file, remove its entry from "
+        f"expected {sha(b'one')}. Contact the publisher. If you trust the new file, remove its entry from "
         f"{(tmp_path / 'www').as_uri()}/simple/.rocwheel-links.json."
     )
     assert snapshot(tmp_path / "www") == before
@@ -293,7 +293,7 @@ def test_a_server_that_does_not_respond_is_named(server: Server, tmp_path: Path)
 def test_a_file_that_is_gone_is_left_out_and_named(server: Server, tmp_path: Path) -> None:
     gone = "alpha-2.0-py3-none-any.whl"
     url = offer(server, {"alpha": link(add_file(server, ALPHA)) + link(f"/dist/{gone}")})
-    with pytest.raises(InputError, match=rf"/dist/{gone}: does not exist. Ask the publisher"):
+    with pytest.raises(InputError, match=rf"/dist/{gone}: does not exist. Contact the publisher"):
         write(tmp_path, url)
     assert [file["filename"] for file in files(tmp_path)] == [ALPHA]
 

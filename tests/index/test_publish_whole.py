@@ -145,7 +145,7 @@ def test_other_bytes_of_a_published_name_are_refused(dist: Path, store: Store, t
     before = names(store)
     with pytest.raises(InputError, match=f"lists {A} with different bytes") as caught:
         publish(tmp_path / "new", store)
-    assert "A file is never replaced" in str(caught.value)
+    assert "Files are never replaced" in str(caught.value)
     assert names(store) == before
     assert check_whole(store) == {A, B}
 

@@ -57,7 +57,7 @@ def test_what_else_a_page_lists_is_sorted_out(server: Server) -> None:
     assert [str(problem).partition(": ")[2].partition(";")[0] for problem in listing.problems] == [
         f"lists 'evil/{NAME}' at '{server.address}/x/evil%2f{NAME}'",
         "lists 'y-1.tar.gz', which belongs to y",
-        f"lists {NAME} twice with different hashes. Ask the publisher.",
+        f"lists {NAME} twice with different hashes. Contact the publisher.",
     ]
 
 

@@ -289,7 +289,7 @@ def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_di
     output.mkdir()
     (output / "index.html").write_text("<title>My site</title>")
     expected = (
-        f"{output}/index.html: is a page that this command did not write for this path. Choose another --output, "
+        f"{output}/index.html: is a page that this command did not write for this path. Choose a different --output, "
         "or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
@@ -359,7 +359,7 @@ def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
     add_wheel("a")
     write_index(dist_dir, output / "a", options=IndexOptions(placement=FilePlacement.COPY))
     expected = (
-        f"{output}/a/index.html: is a page that this command did not write for this path. Choose another --output, "
+        f"{output}/a/index.html: is a page that this command did not write for this path. Choose a different --output, "
         "or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
@@ -377,7 +377,7 @@ def test_a_file_of_somebody_else_is_not_replaced(
     theirs.parent.mkdir(parents=True)
     (dist_dir.parent / "kept").write_text("theirs")
     theirs.symlink_to(dist_dir.parent / "kept") if is_link else theirs.write_text("theirs")
-    expected = f"{theirs}: is a file that this command did not write. Choose another --output, or remove the file."
+    expected = f"{theirs}: is a file that this command did not write. Choose a different --output, or remove the file."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output, options=IndexOptions(placement=FilePlacement.COPY))
     assert [path for path in output.rglob("*") if not path.is_dir()] == [theirs]
@@ -418,7 +418,7 @@ def test_a_file_in_the_place_of_a_project_is_reported_before_anything_is_written
     assert str(caught.value).splitlines() == [
         f"{output}: 5 problems",
         f"  {output}/a: is a link to {dist_dir.parent}; expected a regular folder. Remove the link.",
-        f"  {output}/b: is not a folder. Choose another --output, or remove the file.",
+        f"  {output}/b: is not a folder. Choose a different --output, or remove the file.",
         f"  {output}/c/index.html: is a folder; expected a regular file or nothing. Remove it.",
         f"  {dist_dir}/{wheel.name}.metadata: is a pipe; expected a regular file or nothing. Remove it.",
         f"  {output}/index.json: is a pipe; expected a regular file or nothing. Remove it.",

@@ -167,12 +167,12 @@ def with_path(path: str) -> bytes:
             json.dumps(GOOD | {"inputs": [GOOD["inputs"][0] | {"place": "\ud800"}]}).encode(),
             "m: has 'base_lib_generic' at '\\ud800'; expected a path or a URL",
         ),
-        (with_path("/etc/passwd"), "m: names the output '/etc/passwd', an absolute path; expected a path below the"),
-        (with_path("dist/../../a"), "m: names the output 'dist/../../a', a path that leads out of the folder"),
-        (with_path("dist\\a"), "m: names the output 'dist\\\\a', a name with a backslash"),
-        (with_path("dist//a"), "m: names the output 'dist//a', a path that isn't normalized"),
-        (with_path(""), "m: names the output '', which is not a file"),
-        (with_path("a\nb"), "m: names the output 'a\\nb', which contains control characters"),
+        (with_path("/etc/passwd"), "m: lists the output '/etc/passwd', an absolute path; expected a path below the"),
+        (with_path("dist/../../a"), "m: lists the output 'dist/../../a', a path that leads out of the folder"),
+        (with_path("dist\\a"), "m: lists the output 'dist\\\\a', a name with a backslash"),
+        (with_path("dist//a"), "m: lists the output 'dist//a', a path that isn't normalized"),
+        (with_path(""), "m: lists the output '', which is not a file"),
+        (with_path("a\nb"), "m: lists the output 'a\\nb', which contains control characters"),
     ],
     ids=lambda value: str(value[:40]) if isinstance(value, bytes) else None,
 )
@@ -186,9 +186,9 @@ def test_all_bad_paths_are_told_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_manifest(json.dumps(GOOD | {"outputs": outputs}).encode(), "m")
     assert [str(problem) for problem in caught.value.problems] == [
-        "m: names the output '/a', an absolute path; expected a path below the manifest's folder",
-        "m: names the output '../b', a path that leads out of the folder; expected a path below the manifest's folder",
-        "m: names the output 'c' 2 times; expected each output only once",
+        "m: lists the output '/a', an absolute path; expected a path below the manifest's folder",
+        "m: lists the output '../b', a path that leads out of the folder; expected a path below the manifest's folder",
+        "m: lists the output 'c' 2 times; expected each output only once",
     ]
 
 
@@ -326,7 +326,7 @@ def test_what_is_no_file_is_told_for_both(tmp_path: Path, kind: str) -> None:
     found = "a symlink" if kind == "link" else "not a file"
     assert [str(problem) for problem in caught.value.problems] == [
         f"{tmp_path / name}: is {found}; expected no file, or the file of an earlier build. "
-        "Move that file, or choose another --dest-dir."
+        "Move that file, or choose a different --dest-dir."
         for name in ("rocwheel-build.json", "SHA256SUMS")
     ]
 

@@ -80,15 +80,15 @@ def test_what_is_written_is_read_again() -> None:
         (b'{"x":' + b"[" * 100_000,
          "x: malformed (it is nested too deeply); expected variant metadata in the format of PEP 825 (a draft)"),
         (b" " * (1 << 20) + b"{}", "x: is 1048578 bytes long; expected at most 1048576"),
-        ({"variants": {}}, "x: is about no variant; expected only 'gfx942', as in the file name"),
+        ({"variants": {}}, "x: describes no variant; expected only 'gfx942', as in the file name"),
         ({"variants": {"gfx1100": {"amd": {"gfx_arch": ["gfx1100"]}}}},
-         "x: is about 'gfx1100'; expected only 'gfx942', as in the file name"),
+         "x: describes 'gfx1100'; expected only 'gfx942', as in the file name"),
         ({"variants": {"gfx942": {}}},
          "x: gives 'gfx942' no property; expected no properties for 'null', and at least one for every other label"),
-        ({"variants": {"gfx942": {"amd": {"gfx_arch": []}}}}, "x: names no value for 'amd'; expected at least one"),
-        ({"variants": {"gfx942": {"amd": {}}}}, "x: names no value for 'amd'; expected at least one"),
+        ({"variants": {"gfx942": {"amd": {"gfx_arch": []}}}}, "x: has no value for 'amd'; expected at least one"),
+        ({"variants": {"gfx942": {"amd": {}}}}, "x: has no value for 'amd'; expected at least one"),
         ({"variants": {"gfx942": {"nvidia": {"sm": ["90"]}}}},
-         ("x: has properties of 'nvidia', which default-priorities doesn't name; "
+         ("x: has properties of 'nvidia', which default-priorities doesn't list; "
           "expected each namespace to be listed there")),
         ({"variants": {"gfx942": {"amd": {"gfx_arch": "gfx942"}}}},
          ("x: malformed (Expected `array`, got `str` - at `$.variants[...][...][...]`); "

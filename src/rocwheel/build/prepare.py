@@ -65,7 +65,7 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
     warnings: tuple[PlanWarning, ...] = ()
 
     def then(self, later: PreparedCatalog) -> PreparedCatalog:
-        """Return ``later``, which was prepared from this catalog, with the warnings of both."""
+        """Return ``later``, which was prepared from this catalog, with the warnings of both catalogs."""
         return PreparedCatalog(later.catalog, self.warnings + later.warnings)
 
 

@@ -78,7 +78,7 @@ class RelayRule(_Fields, frozen=True):
     target: str
     """The path of the other program below the platform module, like the path of the copy."""
     arguments: tuple[str, ...] = ()
-    """Arguments to insert before all others, for a program that chooses its task based on its file name."""
+    """Arguments to insert before all other arguments, for a program that chooses its task based on its file name."""
 
     def target_from(self, path: str) -> str:
         """Return the program's path relative to the folder of the relay at ``path``."""

@@ -153,22 +153,25 @@ def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
         return
     if cache:
         # The cache is on this machine, so packed files from workers would have to go through this machine.
-        option, found = "--cache", "is given with --scheduler, whose workers can't reach the cache of this machine"
-        raise InputError(option, found, remedy="Leave out one of them.")
+        option, found = (
+            "--cache",
+            "can't be used with --scheduler, because its workers can't reach the cache of this machine",
+        )
+        raise InputError(option, found, remedy="Remove one of them.")
     if jobs:
         option, found = (
             "--jobs",
-            "is given with --scheduler, whose workers already have a fixed number of threads",
+            "can't be used with --scheduler, because its workers already have a fixed number of threads",
         )
-        raise InputError(option, found, remedy="Leave out one of them.")
+        raise InputError(option, found, remedy="Remove one of them.")
 
 
 def _check_trees(inputs: PlanJob, scheduler: str | None, level: int | None) -> None:
     """Raise `InputError` for options that need packages, in combination with an option that builds no packages."""
     others = {"--scheduler": scheduler, "--from-manifest": inputs.repeats, "--level": level}
     if given := [name for name, value in others.items() if value is not None]:
-        option, found = "--no-build-packages", f"is given with {first_of(given)}, and builds no packages"
-        raise InputError(option, found, remedy="Leave out one of them.")
+        option, found = "--no-build-packages", f"can't be used with {first_of(given)}, because it builds no packages"
+        raise InputError(option, found, remedy="Remove one of them.")
 
 
 def _show_trees(inputs: PlanJob, dest_dir: str, jobs: int, out: Output) -> None:
@@ -204,8 +207,8 @@ def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
         option, found = "--dest-dir", "is the manifest's folder, and a build removes the manifest first"
         raise InputError(option, found, expected="another folder")
     if again and level not in {None, again.level}:
-        option, found = "--level", "is given with --from-manifest, which sets all options"
-        raise InputError(option, found, remedy="Leave it out.")
+        option, found = "--level", "can't be used with --from-manifest, which sets all options"
+        raise InputError(option, found, remedy="Remove it.")
     if again:
         return again.level
     return WHEEL_LEVEL if level is None else level

@@ -88,8 +88,8 @@ def read_next_extras(front: _FrontOption = True, url: _UrlOption = None) -> Next
 
 def _check(*, front: bool, url: str | None) -> None:
     if url is not None and not front:
-        option, found = "--url", "is for the front page"
-        raise InputError(option, found, expected="none with --no-front-page")
+        option, found = "--url", "applies only to the front page"
+        raise InputError(option, found, expected="no --url with --no-front-page")
 
 
 _NAMED = 10

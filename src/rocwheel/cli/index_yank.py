@@ -35,8 +35,8 @@ def _read_undo(
     ] = "",
 ) -> Callable[[list[str]], Yanking]:
     if undo and reason:
-        option, found = "--reason", "is given with --undo, which removes reasons"
-        raise InputError(option, found, remedy="Leave out one of them.")
+        option, found = "--reason", "can't be used with --undo, which removes reasons"
+        raise InputError(option, found, remedy="Remove one of them.")
     if undo:
         return lambda names: Yanking(unyanked=tuple(names))
     return lambda names: Yanking(dict.fromkeys(names, reason))

@@ -277,8 +277,8 @@ def read_build_request(
 def _read_again(manifest: Path, given: dict[str, Any]) -> PlanJob:
     for name, value in given.items():
         if name not in _PLACES and value != _OF_PLAN[name].default:
-            option, found = f"--{name.replace('_', '-')}", "is given with --from-manifest, which sets all options"
-            raise InputError(option, found, remedy="Leave it out.")
+            option, found = f"--{name.replace('_', '-')}", "can't be used with --from-manifest, which sets all options"
+            raise InputError(option, found, remedy="Remove it.")
     again = read_rebuild(manifest)
     folders = (*(given["artifacts"] or ()), *(given["artifact_dir"] or ())) or tuple(again.artifact_dirs())
     return PlanJob(folders[0], given["recipe"] or again.recipe(), again.options, folders[1:], again)

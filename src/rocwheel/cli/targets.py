@@ -155,7 +155,7 @@ def _read_filters(texts: Sequence[str]) -> dict[str, str]:
             place = f"{_FILTER} {name}"
             raise InputError(place, f"is {value!r}", expected=f"one of {', '.join(_FILTERS[name])}")
         if found.setdefault(name, value) != value:
-            raise InputError(_FILTER, f"has two values for {name}", remedy="Leave out one of them.")
+            raise InputError(_FILTER, f"has two values for {name}", remedy="Remove one of them.")
     return found
 
 

@@ -317,10 +317,14 @@ class _Answer:
     def _release_lines(self) -> list[str]:
         """Return the assumed ROCm release, unless the user chose it, and the packages with problems."""
         named, old = self._named, self._too_old
-        by = [f"judged by ROCm {named.release}, which {named.source} names"] if named and named.source else []
+        by = (
+            [f"judged by the rules of ROCm {named.release}, which {named.source} names"]
+            if named and named.source
+            else []
+        )
         if old:
             known = f"the rules are known since ROCm {releases()[0].since}"
-            by = [f"not judged by ROCm {old.release}, which {old.source} names: {known}"]
+            by = [f"not judged by the rules of ROCm {old.release}, which {old.source} names: {known}"]
         if named and self._judged_as:
             is_newest = self._judged_as == known_release("9999")
             why = "is newer than the known releases" if is_newest else "isn't a known release"

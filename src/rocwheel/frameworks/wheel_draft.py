@@ -91,7 +91,7 @@ class InputFiles:
             other = ends.setdefault(end, path) if is_pattern else found[0]
             if other.resolve() != path.resolve():
                 several = "only one input with this name" if is_pattern else "inputs"
-                remedy = "Use a longer end of the path in the description."
+                remedy = "Use a longer path suffix in the description."
                 raise InputError(
                     wanted, f"matches several {several}: {other} and {path}", expected="one file", remedy=remedy
                 )
@@ -387,7 +387,7 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
         module = f"{namespace.replace('.', '/')}/__init__.py"
         if module in places:
             remedy = "Remove this file: it would hide the namespace's other distributions."
-            yield SpecError(spec.name, f"has {module}, but shares {namespace} with others", remedy=remedy)
+            yield SpecError(spec.name, f"has {module}, but shares {namespace} with other distributions", remedy=remedy)
     for group, names in spec.entry_points.items():
         for name, value in names.items():
             path = value.partition(":")[0].strip().replace(".", "/")

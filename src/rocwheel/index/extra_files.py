@@ -77,7 +77,7 @@ def no_extras(_: IndexContent) -> Mapping[str, bytes]:
 
 def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> None:
     """Raise `InputError` for files at ``names`` that no earlier run wrote, or `ProblemsError` for several files."""
-    remedy = "Choose another --output, or remove the file."
+    remedy = "Choose a different --output, or remove the file."
     raise_all(
         str(output),
         [

@@ -1,7 +1,7 @@
 """Writes the front page of an index as one self-contained HTML file that works without JavaScript.
 
-The page contains its style and script. Its Content-Security-Policy (CSP 3) doesn't allow any others. So even text that
-gets past the escaping has no effect.
+The page contains its style and script. Its Content-Security-Policy (CSP 3) doesn't allow any other style or script. So
+even text that gets past the escaping has no effect.
 """
 
 from __future__ import annotations

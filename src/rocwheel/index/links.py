@@ -151,7 +151,7 @@ class _Work:
         require_own(store.place(layout.page("", "html")), is_own=not html or is_root_page(html))
         if html and self._before is NOTHING:
             found = "is an index of files, not an index of links"
-            raise InputError(store.place(layout.page("", "html")), found, remedy="Choose another --output.")
+            raise InputError(store.place(layout.page("", "html")), found, remedy="Choose a different --output.")
 
     @property
     def _name(self) -> str:
@@ -174,7 +174,7 @@ class _Work:
                 before = known.get(file.filename)
                 if before and before.sha256 != file.sha256:
                     found = f"has the SHA-256 {file.sha256}, but this index already listed another hash"
-                    remedy = f"Ask the publisher. If you trust the new file, remove its entry from {self._place}."
+                    remedy = f"Contact the publisher. If you trust the new file, remove its entry from {self._place}."
                     yield InputError(shown_url(file.url), found, expected=before.sha256, remedy=remedy)
 
     def write(
@@ -334,7 +334,7 @@ def _examine(
         try:
             return _find_facts(waiting[key], known.get(key), now)
         except (MissingFileError, ForbiddenError) as e:
-            return StoreError(e.source, e.found, remedy="Ask the publisher. The index doesn't list the file.")
+            return StoreError(e.source, e.found, remedy="Contact the publisher. The index doesn't list the file.")
         except StoreError:  # all other files would fail in the same way
             raise
         except InputError as e:
@@ -387,5 +387,5 @@ def _find_metadata(file: ListedFile, known: Seen | None) -> str:
     except (MissingFileError, ForbiddenError):
         return ""
     if found != wanted:
-        raise InputError(shown_url(url), f"has the SHA-256 {found}", expected=wanted, remedy="Ask the publisher.")
+        raise InputError(shown_url(url), f"has the SHA-256 {found}", expected=wanted, remedy="Contact the publisher.")
     return wanted

@@ -333,7 +333,7 @@ def _broken_promises(plan: MirrorPlan, folder: Path, output: Path) -> list[Rocwh
             shown_url(file.url),
             "has different core metadata than its page lists",
             expected=f"the SHA-256 {file.metadata_sha256}",
-            remedy=f"Ask the publisher, and remove {folder / file.filename} unless the change is intended.",
+            remedy=f"Contact the publisher, and remove {folder / file.filename} unless the change is intended.",
         )
         for file in plan.files
         if file.filename.endswith(".whl")

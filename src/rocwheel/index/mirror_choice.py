@@ -240,7 +240,7 @@ def _read(listing: ProjectListing, name: str) -> dict[str, Properties]:
     url = listing.variants.get(name)
     if url is None:
         found = f"has wheel variants, but its page doesn't list {name}"
-        raise InputError(listing.project, found, remedy="Ask the publisher, or omit --variants.")
+        raise InputError(listing.project, found, remedy="Contact the publisher, or omit --variants.")
     return parse_variants(read_text(url), source=shown_url(url))[1]
 
 
@@ -252,6 +252,6 @@ def _is_wanted(file: ListedFile, known: dict[str, dict[str, Properties]], serves
     if file.label not in variants:
         found = f"is a wheel variant that {index_file_name(file.filename)} doesn't list"
         expected = f"one of {', '.join(map(quoted, sorted(variants)))}"
-        raise InputError(file.filename, found, expected=expected, remedy="Ask the publisher.")
+        raise InputError(file.filename, found, expected=expected, remedy="Contact the publisher.")
     values = variants[file.label].get(provider.namespace, {}).get(provider.feature, ())
     return not values or any(map(serves, values))

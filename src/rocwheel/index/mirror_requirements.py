@@ -98,7 +98,9 @@ class DependencyReader:
         data = read_text(url)
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
-            raise InputError(shown_url(url), f"has the SHA-256 {found}", expected=sha256, remedy="Ask the publisher.")
+            raise InputError(
+                shown_url(url), f"has the SHA-256 {found}", expected=sha256, remedy="Contact the publisher."
+            )
         return data
 
 

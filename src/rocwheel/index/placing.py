@@ -289,7 +289,7 @@ def _remove(folder: Path, names: set[str]) -> None:
             folder.rmdir()
 
 
-_REMEDY = "Choose another --output, or remove the file."
+_REMEDY = "Choose a different --output, or remove the file."
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -349,7 +349,7 @@ def _folder_problems(folders: Iterable[Path]) -> Iterator[RocwheelError]:
             found = f"is a link to {folder.readlink()}"
             yield InputError(folder, found, expected="a regular folder", remedy="Remove the link.")
         elif not stat.S_ISDIR(mode):
-            yield InputError(folder, "is not a folder", remedy="Choose another --output, or remove the file.")
+            yield InputError(folder, "is not a folder", remedy="Choose a different --output, or remove the file.")
 
 
 def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[RocwheelError]:
@@ -367,7 +367,7 @@ def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[Ro
         yield read_error(page, e, remedy="Check its permissions.")
         return
     if not known:
-        remedy = "Choose another --output, or remove the page."
+        remedy = "Choose a different --output, or remove the page."
         yield InputError(page, "is a page that this command did not write for this path", remedy=remedy)
 
 

@@ -252,7 +252,7 @@ class _Work:
         for layout in map(self._layout.of_family, self._local.groups):
             if layout.beside("", LINKS_NAME) in self._pages:
                 place = self._store.place(layout.index)
-                self._problems.append(InputError(place, "is an index of links", remedy="Choose another --output."))
+                self._problems.append(InputError(place, "is an index of links", remedy="Choose a different --output."))
         raise_all(self._store.url, self._problems)
         known: dict[str, str] = {}
         for index in self._indexes.values():

@@ -349,7 +349,7 @@ def _conflicts(place: str, published: Published, new: Iterable[IndexEntry]) -> I
         if there and there.sha256 != entry.sha256:
             hashes = f"sha256 {there.sha256[:16]}..., not {entry.sha256[:16]}..."
             found = f"lists {entry.filename} with different bytes ({hashes})"
-            yield InputError(place, found, expected="the same bytes", remedy=f"A file is never replaced. {remedy}")
+            yield InputError(place, found, expected="the same bytes", remedy=f"Files are never replaced. {remedy}")
         elif names.get(entry.identity, entry.filename) != entry.filename:
             found = f"lists the distribution {entry.filename} under the name {names[entry.identity]}"
             yield InputError(place, found, remedy=remedy)

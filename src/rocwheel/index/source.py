@@ -205,7 +205,7 @@ def _sort_out(project: str, answer: WebPage, page: RawPage) -> ProjectListing:
             ignored.append(raw.filename or raw.url)
         elif files.setdefault(file.filename, file).sha256 != file.sha256:
             twice = f"lists {file.filename} twice with different hashes"
-            problems.append(InputError(shown_url(answer.url), twice, remedy="Ask the publisher."))
+            problems.append(InputError(shown_url(answer.url), twice, remedy="Contact the publisher."))
     return ProjectListing(project, tuple(files.values()), tuple(ignored), tuple(problems), variants)
 
 

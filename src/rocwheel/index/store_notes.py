@@ -71,7 +71,10 @@ def load(store: Store, name: str) -> LoadedFile:
 
 
 def swap(store: Store, name: str, data: bytes, before: LoadedFile) -> LoadedFile:
-    """Replace a file unless it already has these bytes, and return the new state. Raises what `Store.swap` raises."""
+    """Replace a file unless it already has these bytes, and return the new state.
+
+    Raises the same errors as `Store.swap`.
+    """
     return before if data == before.data else LoadedFile(data, store.swap(name, data, before.e_tag))
 
 

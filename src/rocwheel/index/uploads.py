@@ -74,7 +74,7 @@ def _hash(store: Store, name: str) -> str:
 
 def _other(store: Store, name: str, difference: str) -> TakenError:
     found = f"exists with different bytes ({difference})"
-    remedy = "A file is never replaced. Use a different version or build number for the new file."
+    remedy = "Files are never replaced. Use a different version or build number for the new file."
     return TakenError(store.place(name), found, remedy=remedy)
 
 

@@ -245,7 +245,7 @@ def _plan(upstreams: Upstreams, sources: Sequence[IndexSource], stream: str, pos
     choice = msgspec.structs.replace(one.choice, projects=projects)
     plan = plan_mirror([source], choice, is_wanted)
     absent = [project for project in filter(is_wanted, matching) if source.read_project(project) is None]
-    remedy = "Ask the publisher. If the project is gone for good, list the other projects by name."
+    remedy = "Contact the publisher. If the project is gone for good, list the other projects by name."
     found = "is listed, but has no page"
     problems = [InputError(f"{source.url}{project}/", found, remedy=remedy) for project in absent]
     raise_all(source.url, [*problems, *find_unserved(plan, agents or (), "targets")])

@@ -93,8 +93,8 @@ def locked_index(output: Path) -> Iterator[None]:
 
     Raises `WorkError` as `locked_folder` does.
 
-    The index of a family shares the lock of the index above it, because a run for that index writes both. Other code
-    checks whether the folder's path is free.
+    The index of a family shares the lock of the index above it, because a run for that index writes both indexes. Other
+    code checks whether the folder's path is free.
     """
     if output.exists() and not output.is_dir():
         yield

@@ -119,7 +119,7 @@ def _check_bucket(parts: SplitResult, shown: str) -> None:
     """
     if "@" in parts.netloc:
         remedy = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead."
-        raise InputError(shown, "contains a user", expected="s3://BUCKET/PATH", remedy=remedy)
+        raise InputError(shown, "contains a user name", expected="s3://BUCKET/PATH", remedy=remedy)
     if parts.query or parts.fragment:
         raise InputError(shown, "has a query or fragment after its path", expected="s3://BUCKET/PATH, without ? and #")
     names = parts.path.strip("/").split("/")

@@ -55,7 +55,7 @@ _OWN = ("file", "s3")
 
 
 def check_step(origin: str, url: str) -> None:
-    """Raise `InputError` if content from ``origin`` may not lead to ``url``.
+    """Raise `InputError` if content from ``origin`` must not lead to ``url``.
 
     Content may lead to the web. Content from https may lead only to https, and a URL with a user or password only to
     the same server. A local file or a file in a bucket may also lead to any other file in the same place, because its

@@ -188,11 +188,11 @@ def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]
     for path, number in counts.items():
         if reason := _path_fault(path):
             yield InputError(
-                source, f"names the output {quoted(path)}, {reason}", expected="a path below the manifest's folder"
+                source, f"lists the output {quoted(path)}, {reason}", expected="a path below the manifest's folder"
             )
         if number > 1:
             yield InputError(
-                source, f"names the output {quoted(path)} {number} times", expected="each output only once"
+                source, f"lists the output {quoted(path)} {number} times", expected="each output only once"
             )
 
 
@@ -289,7 +289,7 @@ def _has(document: object, names: frozenset[str]) -> bool:
     return isinstance(document, dict) and document.keys() == names
 
 
-_REMEDY = "Move that file, or choose another --dest-dir."
+_REMEDY = "Move that file, or choose a different --dest-dir."
 _SUM = re.compile(rb"[0-9a-f]{64}  dist/.+\.(?:whl|tar\.gz)")
 _MAX_SUMS = 64 << 20
 

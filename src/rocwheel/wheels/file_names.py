@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def normalized_file_part(distribution: str) -> str:
-    """Return a distribution name as spelled in file names: lowercase, with each run of ``-_.`` replaced with ``_``."""
+    """Return a distribution name for a file name: in lowercase, with each run of ``-_.`` replaced with ``_``."""
     return canonicalize_name(distribution).replace("-", "_")
 
 
@@ -76,7 +76,7 @@ _PARTS = (5, 6)
 
 
 class WheelFileName(msgspec.Struct, frozen=True):
-    """The parts of a wheel file name, as spelled. Each of the last three parts may be several tags, joined by dots."""
+    """The parts of a wheel file name, unchanged. Each of the last three parts may be several tags, joined by dots."""
 
     stem: str
     """The distribution, the version, and the build number, if any."""
@@ -115,7 +115,7 @@ def wheel_platforms(file_name: str) -> tuple[PlatformTag, ...]:
 
 
 def name_and_version(text: str) -> tuple[str, str]:
-    """Return the distribution and version, as spelled, at the start of a wheel or ``.dist-info`` name.
+    """Return the distribution and version, unchanged, from the start of a wheel or ``.dist-info`` name.
 
     The version is empty if the name has no version.
     """

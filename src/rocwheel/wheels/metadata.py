@@ -311,7 +311,7 @@ def render_metadata(metadata: CoreMetadata) -> bytes:
 
 
 def _header_case(name: str) -> str:
-    """Return a header name as spelled in the specification; ``packaging`` writes all names in lowercase."""
+    """Return a header name in the spelling of the specification; ``packaging`` writes all names in lowercase."""
     return name.title().replace("-Url", "-URL")
 
 

@@ -38,7 +38,7 @@ class PlatformFloor(msgspec.Struct, frozen=True):
 
     @property
     def architecture(self) -> str:
-        """The architecture as spelled in platform tags, such as ``x86_64``."""
+        """The architecture in the spelling of platform tags, such as ``x86_64``."""
         return _ARCHITECTURES[self.machine]
 
     @property

@@ -207,7 +207,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements that `parse_requirement` accepts, skipping the others."""
+    """Return the requirements that `parse_requirement` accepts, and skip all other requirements."""
     found = []
     for text in texts:
         with suppress(RequirementError):

@@ -171,7 +171,7 @@ def parse_metadata(data: bytes, *, source: str, label: str) -> VariantMetadata:
     document = _decode(data, source)
     problems = list(_find_faults(source, document))
     if tuple(document.variants) != (label,):
-        found = f"is about {', '.join(map(quoted, document.variants)) or 'no variant'}"
+        found = f"describes {', '.join(map(quoted, document.variants)) or 'no variant'}"
         problems.append(InputError(source, found, expected=f"only {quoted(label)}, as in the file name"))
     raise_all(source, problems)
     return VariantMetadata(label, document.variants[label], _common_of(document))
@@ -214,7 +214,7 @@ def _find_faults(source: str, document: _Document) -> Iterator[InputError]:
             yield InputError(source, f"{quoted(word)} can't be a {kind}", expected=expected)
     namespaces = {namespace for properties in document.variants.values() for namespace in properties}
     for namespace in sorted(namespaces - set(document.default_priorities.namespace)):
-        found = f"has properties of {quoted(namespace)}, which default-priorities doesn't name"
+        found = f"has properties of {quoted(namespace)}, which default-priorities doesn't list"
         yield InputError(source, found, expected="each namespace to be listed there")
     null = load_draft().names.null_label
     for label, properties in document.variants.items():
@@ -225,7 +225,7 @@ def _find_faults(source: str, document: _Document) -> Iterator[InputError]:
             )
         for namespace, features in properties.items():
             if not features or not all(features.values()):
-                yield InputError(source, f"names no value for {quoted(namespace)}", expected="at least one")
+                yield InputError(source, f"has no value for {quoted(namespace)}", expected="at least one")
 
 
 def _words(document: _Document) -> Iterator[tuple[str, str]]:

@@ -42,7 +42,7 @@ def test_a_selector_that_is_for_other_gpus_is_not_replaced(tmp_path: Path) -> No
         merge_selectors([second], first.parent)
     assert str(caught.value) == (
         f"{first}: already exists and also supports gfx906 (linux), which would be lost. "
-        "Also merge the builds of the existing selector, or choose another --output."
+        "Also merge the builds of the existing selector, or choose a different --output."
     )
     assert first.read_bytes() == before
 
@@ -57,7 +57,7 @@ def test_what_is_no_selector_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "merged").mkdir()
     (tmp_path / "merged/rocm-7.0.0.tar.gz").write_text("mine")
     with pytest.raises(
-        InputError, match=r"already exists, but is not a readable selector\. Remove it, or choose another"
+        InputError, match=r"already exists, but is not a readable selector\. Remove it, or choose a different"
     ):
         merged(tmp_path, write_selector(tmp_path / "first", "gfx906"))
 

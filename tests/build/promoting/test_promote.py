@@ -234,7 +234,7 @@ def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -
     (tmp_path / "out").mkdir()
     for name in ("rocm-7.0.0.tar.gz", "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"):
         (tmp_path / "out" / name).touch()
-    rest = "already exists; expected no file with this name. Remove the file, or choose another --output."
+    rest = "already exists; expected no file with this name. Remove the file, or choose a different --output."
     expected = (
         f"/out/rocm-7.0.0.tar.gz: {rest}",
         f"/out/rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl: {rest}",

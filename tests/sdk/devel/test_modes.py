@@ -70,7 +70,7 @@ def test_tree_that_may_not_be_read_is_named_as_such(environment: Installed, clos
     environment.run("rocm-sdk", "init")
     state = environment.root / ".expanded.json"
     remedy = f"As the owner of {environment.root}: chmod -R u+rwX,go+rX '{environment.root}'"
-    message = f"{state}: the current user may not read this file. {remedy}\n"
+    message = f"{state}: the current user is not allowed to read this file. {remedy}\n"
     with read_only(environment) as prefix:
         (environment.root / closed).chmod(0)
         tools = [[*prefix, str(environment.path / "bin" / name)] for name in ("hipcc", "rocm-sdk", "rocminfo")]

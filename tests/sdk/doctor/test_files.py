@@ -99,7 +99,7 @@ def test_a_folder_that_may_not_be_read_comes_first_and_with_the_command_that_ope
     first, *_ = doctor_of_user(environment)
     names = ".expanded.json, _rocm_sdk_devel/__init__.py, _rocm_sdk_devel/bin/amdclang++"
     assert first["text"].startswith(
-        f"rocm-sdk-devel has files that the current user may not read: _rocm_sdk_devel/{names} and "
+        f"rocm-sdk-devel has files that the current user is not allowed to read: _rocm_sdk_devel/{names} and "
     )
     assert first["remedy"] == f"As the owner of {tree}: chmod -R u+rwX,go+rX '{tree}'"
     # When its command is run, then nothing is wrong any more, and installers can remove the folder
@@ -116,7 +116,7 @@ def test_files_that_may_not_be_read_are_found(environment: Any, options: tuple[s
     assert doctor_of_user(environment, *options) == [
         {
             "level": "error",
-            "text": "rocm-sdk-core has files that the current user may not read: "
+            "text": "rocm-sdk-core has files that the current user is not allowed to read: "
             "_rocm_sdk_core/share/a,b.txt, rocm_sdk_core/_cli.py",
             "remedy": f"As the owner of {core}, {module}: chmod -R u+rwX,go+rX '{core}' '{module}'",
         }
@@ -171,7 +171,7 @@ def test_a_deleted_library_ends_the_command_with_status_1(environment: Any) -> N
     done = environment.run("rocm-sdk", "doctor", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
     assert done.returncode == 1
     assert "error: rocm-sdk-core lacks _rocm_sdk_core/lib/libamdhip64.so.6\n" in done.stdout
-    assert "Nothing is wrong." not in done.stdout
+    assert "No problems found." not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_package_without_record_is_an_error(environment: Any) -> None:
     done = environment.run("rocm-sdk", "doctor", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
     assert done.returncode == 1
     assert f"error: rocm-sdk-core has no RECORD: {UNCHECKED}\n  {CORE_OVER}\n" in done.stdout
-    assert "Nothing is wrong." not in done.stdout
+    assert "No problems found." not in done.stdout
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n"], ids=["no bytes", "empty lines"])

@@ -33,11 +33,11 @@ def test_notes_alone_are_nothing_wrong_and_warnings_no_failure(environment: Any,
     variables = {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "ROCM_PATH": "", "HIP_PATH": ""}
     done = environment.run("rocm-sdk", "doctor", **variables, LD_LIBRARY_PATH="")
     unread = "Use --deep to check the contents of files, too."
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"Nothing is wrong. {unread}")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"No problems found. {unread}")
     deep = environment.run("rocm-sdk", "doctor", "--deep", **variables, LD_LIBRARY_PATH="")
-    assert (deep.returncode, deep.stdout.splitlines()[-1]) == (0, "Nothing is wrong.")
+    assert (deep.returncode, deep.stdout.splitlines()[-1]) == (0, "No problems found.")
     warned = environment.run("rocm-sdk", "doctor", **variables, LD_LIBRARY_PATH=str(tmp_path))
-    assert (warned.returncode, "Nothing is wrong." in warned.stdout) == (0, False)
+    assert (warned.returncode, "No problems found." in warned.stdout) == (0, False)
 
 
 def test_the_findings_as_json(environment: Any) -> None:

@@ -119,14 +119,14 @@ def test_missing_devices_are_errors(make_machine: MakeMachine, files: dict[str, 
         pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {"/.dockerenv": ""},
-            "/dev/kfd can't be opened by ada: it belongs only to root",
+            "/dev/kfd can't be opened by ada: only root has access",
             f"On the host: {RULES}",
             id="no udev rule on the host of a container",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {},
-            "/dev/kfd can't be opened by ada: it belongs only to root",
+            "/dev/kfd can't be opened by ada: only root has access",
             RULES,
             id="no udev rule",
         ),
@@ -147,7 +147,7 @@ def test_the_udev_rules_are_of_both_devices_and_join_those_that_are_there(
     machine = make_machine(GPU, files=DEVICES, refused={"/dev/dri/renderD128": "EACCES"})
     machine.owners["/dev/dri/renderD128"] = 0
     [(_, text, remedy)] = _findings(machine)
-    assert text == "/dev/dri/renderD128 can't be opened by ada: it belongs only to root"
+    assert text == "/dev/dri/renderD128 can't be opened by ada: only root has access"
     rules = tmp_path / "70-amdgpu.rules"
     rules.write_text("# mine\n")
     commands = remedy.partition(" && ")[0].replace("sudo tee", "tee").replace("/etc/udev/rules.d", str(tmp_path))

@@ -111,7 +111,7 @@ def _settle(
     cluster: Cluster, answer: Answer, take: Callable[[Job, Any], Iterable[Job]], suspects: deque[Job] | None
 ) -> None:
     if answer.has_lost_workers and suspects is None:
-        found = f"kills every worker of {cluster.address} that works on it"
+        found = f"kills every worker of {cluster.address} that processes it"
         remedy = "Check the workers' logs, and give the workers more memory or exclude the file."
         raise PoisonedJobError(answer.job.name, found, remedy=remedy)
     if answer.has_lost_workers and suspects is not None:
@@ -181,7 +181,9 @@ def _problems(worker: str, answer: object, here: WorkerFacts, when: str = "") ->
         expected = ", ".join(f"{name} {version}" for name, _, version in others)
         yield VersionError(worker, f"{when}has {found}", expected=expected, remedy=_REMEDY)
     elif codecs := [name for name, _, _ in _differences(answer.samples, here.samples)]:
-        found = f"{when}compresses a sample to different bytes than the building machine: {', '.join(codecs)}"
+        found = (
+            f"{when}compresses a sample to different bytes than the machine that started the build: {', '.join(codecs)}"
+        )
         yield VersionError(worker, found, remedy=_REMEDY)
 
 

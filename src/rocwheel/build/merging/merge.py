@@ -84,14 +84,14 @@ def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
     try:
         there = read_selectors([target])
     except RocwheelError as e:
-        remedy = "Remove it, or choose another --output."
+        remedy = "Remove it, or choose a different --output."
         raise InputError(target, "already exists, but is not a readable selector", remedy=remedy) from e
     lost = {choice for one in there for choice in _choices(one.info)} - _choices(info)
     if lost:
         named = ", ".join(f"{name} ({system})" for name, system in sorted(lost))
         found = f"already exists and also supports {named}, which would be lost"
         raise InputError(
-            target, found, remedy="Also merge the builds of the existing selector, or choose another --output."
+            target, found, remedy="Also merge the builds of the existing selector, or choose a different --output."
         )
 
 

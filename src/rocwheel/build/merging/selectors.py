@@ -1,4 +1,4 @@
-"""Reads the contents and platforms of selectors that are to be merged, from sdists, plans, and build folders."""
+"""Reads the contents and platforms of selectors to merge, from sdists, plans, and build folders."""
 
 from __future__ import annotations
 

@@ -111,7 +111,9 @@ def _check_tag(options: PlanOptions) -> None:
 def _check_families(options: PlanOptions) -> None:
     if options.selector == "wheel" and options.linux_families and options.windows_families:
         option, found = "--selector wheel", "can't be used with families for both Linux and Windows"
-        remedy = "Build the selector as an sdist, which is the same for both, or specify only one list of families."
+        remedy = (
+            "Build the selector as an sdist, which is the same for both systems, or specify only one list of families."
+        )
         raise InputError(option, found, remedy=remedy)
 
 

@@ -52,7 +52,7 @@ class PlanBasis(msgspec.Struct, frozen=True):
     manifest: SdkManifest | None = None
     """The manifest that describes the sources of the SDK."""
     release: Release | None = None
-    """The packages of the release for Linux and Windows, or `None` if the options don't list the GPUs of both."""
+    """The packages of the release for Linux and Windows, or `None` if the GPUs of a system aren't listed."""
 
     @property
     def any_tag(self) -> str:

@@ -1,4 +1,4 @@
-"""Plans the ``rocm`` distribution, which requires the others: an sdist that detects the GPU, or a wheel with extras."""
+"""Plans the ``rocm`` distribution, which requires all others: an sdist that detects the GPU, or a wheel with extras."""
 
 from __future__ import annotations
 

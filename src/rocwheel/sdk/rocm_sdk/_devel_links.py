@@ -2,7 +2,7 @@
 
 Links to device packages are hard links. Libraries look for their kernels next to their own path in the tree, and some
 libraries don't follow symlinks. Across file systems, or without support for hard links, the links are symlinks. On
-Windows, where users may not create symlinks, they are copies.
+Windows, where users can't create symlinks, they are copies.
 """
 
 from __future__ import annotations

@@ -90,14 +90,14 @@ class DevelPlace(NamedTuple):
     def read_state(self) -> dict[str, object]:
         """Return the state of the tree. It is empty if the tree is incomplete or belongs to an untrusted user.
 
-        Raises `DevelError` if the current user may not read the state, or if the disk fails.
+        Raises `DevelError` if the current user is not allowed to read the state, or if the disk fails.
         """
         try:
             if not this_platform().may_trust(self.root, self.package):
                 return {}
             state = json.loads(read_regular(self.root / STATE))
         except PermissionError as e:
-            msg = f"{e.filename}: the current user may not read this file. {opening_hint(self.root)}"
+            msg = f"{e.filename}: the current user is not allowed to read this file. {opening_hint(self.root)}"
             raise DevelError(msg) from e
         except OSError as e:
             if isinstance(e, NotAFileError) or e.errno in NOWHERE:

@@ -48,7 +48,7 @@ def _as_text(gpus: list[Gpu], diagnoses: list[Diagnosis], deep: bool) -> str:
     lines += map(str, diagnoses)
     if all(diagnosis.level == NOTE for diagnosis in diagnoses):
         unread = "" if deep else " Use --deep to check the contents of files, too."
-        lines.append(f"Nothing is wrong.{unread}")
+        lines.append(f"No problems found.{unread}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -72,7 +72,7 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
     lacking = [name for name, _, fault in found if fault == ABSENT]
     wrong = [f"{name} ({fault})" for name, _, fault in found if fault not in ("", ABSENT, REFUSED)]
     if refused:
-        text = f"{dist} has files that the current user may not read: {listed([*refused])}"
+        text = f"{dist} has files that the current user is not allowed to read: {listed([*refused])}"
         yield Diagnosis(ERROR, text, _opening(refused) or reinstallation_hint(extra))
     if lacking:
         yield Diagnosis(ERROR, f"{dist} lacks {listed(lacking)}", reinstallation_hint(extra))
@@ -176,7 +176,7 @@ def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tu
 def _command_fault(path: Path) -> str:
     """Return why an existing command can't start for any user, or an empty string.
 
-    Without access, there is no fault.
+    If access is denied, there is no fault.
     """
     try:
         facts = path.stat()
@@ -212,7 +212,7 @@ def _interpreter(path: Path) -> str:
 
 
 def _is_absent(path: str) -> bool:
-    """Return whether the path certainly doesn't exist. Without access, the path may exist."""
+    """Return whether the path certainly doesn't exist. If access is denied, the path may exist."""
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):

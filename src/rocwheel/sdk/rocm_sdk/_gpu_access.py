@@ -207,7 +207,7 @@ def _explain_permission(system: System, path: str) -> Diagnosis:
         return _explain_foreign_group(system, path, found)
     if number == 0:
         remedy = f"On the host: {UDEV_RULES}" if _is_container(system) else UDEV_RULES
-        return Diagnosis(ERROR, f"{found}: it belongs only to root", remedy)
+        return Diagnosis(ERROR, f"{found}: only root has access", remedy)
     if system.has_group(number):
         return Diagnosis(ERROR, f"{found}, although the process is in its group {group}", f"sudo chmod g+rw {path}")
     found += f", who is not in its group {group}"

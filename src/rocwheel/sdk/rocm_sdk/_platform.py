@@ -179,7 +179,7 @@ DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ 
 
 
 class Windows:
-    """A system with case-insensitive file names, on which users may not create symbolic links."""
+    """A system with case-insensitive file names, on which users can't create symbolic links."""
 
     is_windows: Literal[True] = True
     program_suffix = ".exe"
