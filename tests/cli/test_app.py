@@ -53,7 +53,7 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
         (
             "build",
             (
-                "rocwheel build: the argument ARTIFACTS and the option --dest-dir are missing. To repeat a build, give "
+                "rocwheel build: the argument ARTIFACTS and the option --dest-dir are missing. To repeat a build, use "
                 "--from-manifest. See rocwheel build --help."
             ),
         ),
