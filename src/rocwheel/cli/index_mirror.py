@@ -175,8 +175,8 @@ def mirror(
     files.
 
     With --with-requirements, the command also copies the packages that pip would choose. If you name extras, as in
-    'rocm[libraries]', the command copies only their requirements. Otherwise, it copies the requirements of all extras
-    for the GPUs.
+    'rocm[libraries]', the command ignores all other extras. Otherwise, it copies the requirements of all extras for the
+    GPUs.
 
     Example: rocwheel index mirror https://host/simple --project 'rocm*' --targets gfx1100 --output mirror
     """
