@@ -41,6 +41,7 @@ ABSENT = {
     "jax bazelrc": "--settings absent",
     "jax commands": "--settings absent --version 1.0",
     "jax migrate": "absent",
+    "jax patch": "absent",
     "jax starlark": "file",
     "jax translate": "-- cp",
     "jax wheel-targets": "--settings absent",

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "jax bazelrc": "tests/docs runs the tutorial that has it",
     "jax commands": "tests/docs runs the tutorial that has it",
     "jax migrate": "checkouts of two projects",
+    "jax patch": "a checkout of JAX, which tests/frameworks/jax stands in for",
     "jax wheel": "what Bazel builds",
     "jax wheel-binary": "what Bazel builds",
     "jax wheel-targets": "tests/docs runs the tutorial that has it",

@@ -93,6 +93,7 @@ QUICK = {
     "jax bazelrc",
     "jax commands",
     "jax migrate",
+    "jax patch",
     "jax starlark",
     "jax translate",
     "jax wheel-targets",

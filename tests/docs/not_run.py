@@ -50,6 +50,7 @@ NOT_RUN = {
         "the tutorial of the framework builder runs it, but for build.sh, which needs Bazel",
         "it needs a checkout of JAX",
         "it needs a checkout of JAX",
+        "it needs a checkout of JAX",
         "it needs an environment with JAX",
     ],
     "docs/mirror.md": [

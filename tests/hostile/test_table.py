@@ -23,7 +23,16 @@ _TAKE_NONE = (
         "targets flags",
         "targets detect",
     ),
-    *("jax bazelrc", "jax starlark", "jax commands", "jax translate", "jax migrate", "jax wheel", "jax wheel-binary"),
+    *(
+        "jax bazelrc",
+        "jax starlark",
+        "jax commands",
+        "jax translate",
+        "jax migrate",
+        "jax patch",
+        "jax wheel",
+        "jax wheel-binary",
+    ),
     *("jax wheel-targets", "torch init", "torch requirements", "torch runpath"),
 )
 """Commands that read what belongs to the user, or nothing."""

@@ -64,6 +64,7 @@ SECTIONS = {
         "jax bazelrc": "jax",
         "jax starlark": "jax",
         "jax commands": "jax",
+        "jax patch": "jax",
         "jax migrate": "jax_migrate",
         "jax wheel": "jax_wheel",
         "jax translate": "jax_migrate",

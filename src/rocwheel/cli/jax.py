@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +13,12 @@ from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import Output, shared
 from rocwheel.cli.output import print_json, print_text
 from rocwheel.cli.parameters import argument, option
-from rocwheel.core.messages import in_one_line
+from rocwheel.core.messages import in_one_line, printable
 from rocwheel.core.writing import check_other
 from rocwheel.frameworks.jax.bazelrc import GeneratedFile, render_bazelrc
 from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spell_commands, wheel_commands
 from rocwheel.frameworks.jax.jax_tree import wheel_rule_commands
+from rocwheel.frameworks.jax.run_path_patch import run_path_patch
 from rocwheel.frameworks.jax.settings import SettingsError, read_settings
 from rocwheel.frameworks.jax.starlark import starlark_package
 from rocwheel.targets.machine import native_targets
@@ -153,3 +155,33 @@ def commands(
         print_json("jax.commands", 1, {"form": form.value, "text": text})
     else:
         click.echo(text, nl=False)
+
+
+@jax_app.command(hidden=True)
+def patch(
+    checkout: Annotated[Path, argument(metavar="CHECKOUT", help="A clone of jax-ml/jax or of a fork.")],
+    settings: Annotated[
+        Path | None,
+        option(
+            "--settings",
+            "-s",
+            metavar="FILE",
+            help="Read the run path entries, search and target-family, from these build settings (TOML).",
+            show_default="the SDK's packages",
+        ),
+    ] = None,
+    *,
+    out: Output,
+) -> None:
+    """Print a patch that shortens the run paths of JAX's wheels.
+
+    The patch changes jaxlib/rocm/rocm_rpath.bzl in JAX's own tree. Each library then has only the run path entries for
+    its own folder, instead of entries for 15 target families and seven Python versions.
+
+    Example: rocwheel jax patch jax > short.patch
+    """
+    text = run_path_patch(checkout, read_settings(settings) if settings else None)
+    if out.json:
+        print_json("jax.patch", 1, {"patch": text})
+    else:
+        click.echo(printable(text) if sys.stdout.isatty() else text, nl=False)

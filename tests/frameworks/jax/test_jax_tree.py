@@ -18,12 +18,11 @@ from rocwheel.frameworks.jax.settings import BazelSettings, read_settings
 from rocwheel.frameworks.jax.translate import Translation, translate
 from rocwheel.frameworks.jax.words import mark_variables
 from rocwheel.targets.target_set import parse_target_set
+from tests.support.jax_checkout import CHECKOUT
 
 BUILD = ("python", "build/build.py", "build", "--wheels=jax-rocm-plugin,jax-rocm-pjrt")
 PJRT = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt")
 SETTINGS = BazelSettings(1, "", ("3.12",), ("gfx90a",), "jax")
-CHECKOUT = "ROCWHEEL_JAX_CHECKOUT"
-"""The variable with a checkout of JAX. The names in the table are then compared with its files."""
 
 
 def test_the_commands_build_the_targets_of_jax_audit_and_copy() -> None:

@@ -1,0 +1,194 @@
+"""Tests of `rocwheel.frameworks.jax.run_path_patch`, on a file with the structure of JAX's own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.frameworks.jax.run_path_patch import RPATH_FILE, run_path_patch, shorten_run_paths
+from rocwheel.frameworks.jax.settings import BazelSettings
+from tests.support.jax_checkout import CHECKOUT
+from tests.support.places import FIXTURES
+
+WORKSPACE = FIXTURES / "jax_run_paths"
+TEXT = (WORKSPACE / RPATH_FILE).read_text()
+STRUCTURE = "the structure that the file has in JAX at cec06d11 (2026-08-08)"
+
+
+@pytest.fixture
+def jax(tmp_path: Path) -> Path:
+    return shutil.copytree(WORKSPACE, tmp_path / "jax")
+
+
+def changed(patch: str, sign: str) -> list[str]:
+    return [line[1:] for line in patch.splitlines() if line.startswith(sign) and not line.startswith(sign * 3)]
+
+
+EXPECTED = '''
+def _rocm_wheel_rpaths(site_packages):
+    """Builds the RUNPATH entries of a .so file as linkopts.
+
+    Args:
+        site_packages: The path from the .so file to site-packages.
+    """
+    entries = [entry.replace("$SITE_PACKAGES", site_packages) for entry in _WHEEL_RUN_PATH]
+    return ["-Wl,-rpath," + entry.replace("$", "$$") for entry in entries]
+
+# The system's ROCm comes last.
+_WHEEL_RUN_PATH = [
+    "$SITE_PACKAGES/_rocm_sdk_libraries/lib",
+    "$SITE_PACKAGES/_rocm_sdk_core/lib",
+    "$SITE_PACKAGES/_rocm_sdk_core/lib/rocm_sysdeps/lib",
+    "$SITE_PACKAGES/_rocm_sdk_core/lib/host-math/lib",
+    "$SITE_PACKAGES/_rocm_sdk_core/lib/llvm/lib",
+    "/opt/rocm/lib",
+]
+
+# The path from each wheel's .so files to site-packages.
+_FROM_PLUGIN = "$ORIGIN/.."
+_FROM_PJRT = "$ORIGIN/../.."
+
+'''
+
+
+def test_the_entries_are_in_one_list_and_each_macro_has_the_depth_of_its_wheel() -> None:
+    text = shorten_run_paths(TEXT, BazelSettings(1))
+    start, end = (text.index(line) for line in ("\ndef _rocm_wheel_rpaths", "def _wheel_features"))
+    assert text[start:end] == EXPECTED
+    assert re.findall(r".*site_packages.*|.*_FROM.*", text[end:]) == [
+        "def _wheel_linkopts(site_packages):",
+        "        _ROCM_LINK_ONLY: _rocm_wheel_rpaths(site_packages),",
+        "        linkopts = linkopts + if_oss(_wheel_linkopts(_FROM_PLUGIN)),",
+        "        linkopts = linkopts + if_oss(_wheel_linkopts(_FROM_PJRT)),",
+    ]
+    assert "_THEROCK_TARGET_FAMILIES" not in text
+
+
+def test_git_applies_the_patch(jax: Path) -> None:
+    subprocess.run(["git", "apply", "-"], cwd=jax, input=run_path_patch(jax), text=True, check=True)
+    assert (jax / RPATH_FILE).read_text() == shorten_run_paths(TEXT, BazelSettings(1))
+
+
+def entries(text: str) -> list[str]:
+    (found,) = re.findall(r"^_WHEEL_RUN_PATH = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    return re.findall(r'"(.*)"', found)
+
+
+def test_the_entries_are_those_of_the_settings() -> None:
+    text = shorten_run_paths(TEXT, BazelSettings(1, search=("/site/rocm/lib", "$ORIGIN/lib")))
+    assert entries(text) == ["/site/rocm/lib", "$ORIGIN/lib"]
+    assert "The system's ROCm comes last." not in text
+
+
+def test_an_sdk_for_one_family_has_its_own_folder() -> None:
+    text = shorten_run_paths(TEXT, BazelSettings(1, target_family="gfx110X-all"))
+    assert entries(text)[0] == "$SITE_PACKAGES/_rocm_sdk_libraries_gfx110X_all/lib"
+    assert entries(text)[-1] == "/opt/rocm/lib"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("_THEROCK_TARGET_FAMILIES", "_FAMILIES", "doesn't define _THEROCK_TARGET_FAMILIES"),
+        ("def rocm_cc_binary", "def rocm_binary", "doesn't define rocm_cc_binary"),
+        (
+            "def _wheel_features",
+            "_MORE = _WHEEL_RPATHS\n\ndef _wheel_features",
+            "uses _WHEEL_RPATHS in _MORE, _wheel_linkopts instead of once in _wheel_linkopts",
+        ),
+        (
+            "if_oss(_wheel_linkopts())",
+            "[]",
+            "uses _wheel_linkopts in no definition instead of once in rocm_cc_binary, rocm_nanobind_extension",
+        ),
+        (
+            "def _rocm_wheel_rpaths():",
+            "_MORE = []\n\ndef _rocm_wheel_rpaths():",
+            "has other definitions between _THEROCK_TARGET_FAMILIES and _rocm_wheel_rpaths",
+        ),
+        (
+            "_rocm_wheel_rpaths():",
+            "_rocm_wheel_rpaths(x = 1):",
+            "has no function _rocm_wheel_rpaths without parameters",
+        ),
+        ("_wheel_linkopts():", "_wheel_linkopts(x = 1):", "has no function _wheel_linkopts without parameters"),
+        ("-rpath,/opt/rocm/lib", "-rpath,lib", "has no system folders at the end of _WHEEL_RPATHS"),
+        (
+            '= [\n    "gfx94X-dcgpu",\n    "gfx110X-all",\n]',
+            "= read()",
+            "defines _THEROCK_TARGET_FAMILIES as something other than a list",
+        ),
+        ("\n", "\r\n", "has CR LF line endings"),
+    ],
+)
+def test_another_structure_is_refused(old: str, new: str, problem: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        shorten_run_paths(TEXT.replace(old, new), BazelSettings(1))
+    assert [str(found) for found in caught.value.problems] == [f"{RPATH_FILE}: {problem}; expected {STRUCTURE}"]
+
+
+def test_all_differences_are_reported() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        shorten_run_paths("X = 1\n", BazelSettings(1))
+    assert [problem.found for problem in caught.value.problems if isinstance(problem, InputError)] == [
+        "doesn't define _THEROCK_TARGET_FAMILIES",
+        "doesn't define _rocm_wheel_rpaths",
+        "doesn't define _WHEEL_RPATHS",
+        "doesn't define _wheel_linkopts",
+        "doesn't define rocm_nanobind_extension",
+        "doesn't define rocm_cc_binary",
+    ]
+
+
+def test_a_patched_file_is_refused() -> None:
+    text = shorten_run_paths(TEXT, BazelSettings(1))
+    with pytest.raises(InputError) as caught:
+        shorten_run_paths(text, BazelSettings(1))
+    assert str(caught.value) == (
+        f"{RPATH_FILE}: already has short run paths. To change the run paths, restore the file first: "
+        f"git checkout -- {RPATH_FILE}"
+    )
+
+
+def test_a_macro_in_a_package_of_another_depth_is_refused(jax: Path) -> None:
+    other = jax / "other/BUILD"
+    other.parent.mkdir()
+    other.write_text('load("//jaxlib/rocm:rocm_rpath.bzl", "rocm_cc_binary")\n\nrocm_cc_binary(name = "x.so")\n')
+    with pytest.raises(ProblemsError) as caught:
+        run_path_patch(jax)
+    expected = "rocm_nanobind_extension only in jaxlib/rocm and rocm_cc_binary only in jax_plugins/rocm"
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{other}: calls rocm_cc_binary; expected {expected}"
+    ]
+
+
+def test_a_folder_without_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        run_path_patch(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / RPATH_FILE}: can't be read (No such file or directory); expected a checkout of JAX. "
+        "Check whether it exists and is readable."
+    )
+
+
+def test_a_file_that_is_no_text_is_refused(jax: Path) -> None:
+    (jax / RPATH_FILE).write_bytes(b"\xff")
+    with pytest.raises(InputError, match="isn't text: invalid start byte at byte 0; expected UTF-8"):
+        run_path_patch(jax)
+
+
+@pytest.mark.skipif(CHECKOUT not in os.environ, reason=f"no checkout of JAX: set {CHECKOUT}")
+def test_the_patch_fits_the_file_of_jax(tmp_path: Path) -> None:
+    checkout = Path(os.environ[CHECKOUT])
+    patch = run_path_patch(checkout)
+    (tmp_path / RPATH_FILE).parent.mkdir(parents=True)
+    shutil.copy(checkout / RPATH_FILE, tmp_path / RPATH_FILE)
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch, text=True, check=True)
+    assert (patch.count("\n@@ "), len(changed(patch, "+")), len(changed(patch, "-"))) == (4, 22, 80)
+    assert entries((tmp_path / RPATH_FILE).read_text()) == entries(shorten_run_paths(TEXT, BazelSettings(1)))
