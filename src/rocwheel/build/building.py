@@ -89,7 +89,7 @@ def build(
     ``level`` is the libdeflate level; 0 stores without compression.
 
     Members in the ``kept`` store are not packed again. The bytes depend only on the plan, the level, and the date.
-    Raises `WorkError` if the folder can't be written to or the disk is full. In that case, no unfinished files appear.
+    Raises `WorkError` if the folder can't be written to or the disk is full. In that case, no unfinished files remain.
     """
     progress.begin("building", sum(map(_source_size, plan.wheels)))
     counted, moment = _Counted(progress), source_date.zip_time

@@ -56,7 +56,7 @@ class PlanJob(msgspec.Struct, frozen=True):
     def source_date(self) -> SourceDate:
         """Return the date of the build to repeat, or the date from the environment.
 
-        Raises whatever reading that date raises.
+        Raises the same errors as reading that date.
         """
         if self.repeats:
             return SourceDate(self.repeats.manifest.source_date_epoch)

@@ -343,7 +343,7 @@ class PlannedVariants(msgspec.Struct, frozen=True):
     dist_dir: Path
     selecting: tuple[SelectingWheel, ...]
     stale: tuple[str, ...]
-    """The same as in `AddedVariants`."""
+    """See `AddedVariants`."""
 
     @property
     def files(self) -> dict[str, dict[str, bytes]]:

@@ -219,7 +219,7 @@ def _given_tag(option: str | None) -> tuple[str | None, str]:
     variable = os.environ.get(_TAG_VARIABLE, "")
     if option is not None or not variable:
         return option, _TAG_OPTION
-    return variable.replace("-", "_"), _TAG_VARIABLE  # sysconfig.get_platform() says linux-x86_64
+    return variable.replace("-", "_"), _TAG_VARIABLE  # sysconfig.get_platform() returns linux-x86_64
 
 
 _FromManifestOption = Annotated[

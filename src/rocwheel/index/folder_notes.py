@@ -63,7 +63,7 @@ PUBLISHED_NAME = ".rocwheel-published.json"
 LINKS_NAME = ".rocwheel-links.json"
 """The name of the file in an index that lists files on other servers."""
 NOTES = (KNOWN_NAME, BEGUN_NAME, FAMILIES_NAME)
-"""The names of all these files except the last two."""
+"""The names of all files above, except for the last two."""
 OWN_NAMES = frozenset((*PAGES, FRONT_PAGE, *NOTES))
 """Names of files that belong to an index and can be next to its distributions."""
 

@@ -128,7 +128,7 @@ def write_links(
         if not any((file.filename, file.sha256) in seen for file in files):
             raise_all(store.url, problems)
         names = [stream for stream in chosen if stream]
-        return {  # the index that links to the others comes last
+        return {  # the index that links to the other indexes comes last
             stream: works[stream].write(chosen[stream], seen, () if stream else names, is_dry_run=is_dry_run)
             for stream in reversed(chosen)
         }

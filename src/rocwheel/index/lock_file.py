@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXTRA = "Install the requirements of locking: pip install 'rocwheel[lock]'."
 _TOOL = "rocwheel"
 _SINGLE = ("sdist", "archive")
-"""The kinds of files that a package can have only one of."""
+"""The kinds of files that can occur only once in a package."""
 _QUERY = re.compile(r"(?<=://)([^?#\s]*)\?[^#\s]*")
 
 

@@ -279,7 +279,7 @@ class _Work:
             family: self._indexes[family].write(
                 self._dated(family, self._indexes[family], stored), self._times, self._progress
             )
-            for family in sorted(self._indexes, reverse=True)  # the index that links to the others comes last
+            for family in sorted(self._indexes, reverse=True)  # the index that links to the other indexes comes last
         }
 
     def report(self, changed: Mapping[str, set[str]]) -> PublishReport:

@@ -177,7 +177,7 @@ class _ChunkedFile:
 
 
 _STAGED = FileStamp(0, 0, 0, 0, 0, 1)
-"""The stamp of a file in the exchange. Nobody changes such a file."""
+"""The stamp of a file in the exchange. Such a file never changes."""
 
 
 class Staging:

@@ -289,7 +289,7 @@ _SHIP_IT = (
 
 
 _READERS = {Platform.LINUX: "librocm_kpack.so", Platform.WINDOWS: "rocm_kpack"}
-"""How the name of the library that reads kpack archives begins on each platform."""
+"""The prefix of the name of the library that reads kpack archives, keyed by platform."""
 _ARCHIVE = ".kpack"
 
 

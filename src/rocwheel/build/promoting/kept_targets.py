@@ -1,8 +1,8 @@
 """Determines which packages and extras of a release candidate stay if only some GPU targets are kept.
 
-The selector's literals say which SDK packages serve a target. A framework's host wheel says it with its extras:
-``device-gfx942`` requires the wheels with the code for gfx942, including those for its families, and ``device-all``
-requires all of them.
+The selector's literals say which SDK packages serve a target. The extras of a framework's host wheel give the same
+information: ``device-gfx942`` requires the wheels with the code for gfx942, including those for its families, and
+``device-all`` requires all of them.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class HostExtras(msgspec.Struct, frozen=True):
 
 
 def host_extras(candidate: Candidate) -> HostExtras:
-    """Return the extras of a framework's host wheel. Other distributions and wheels that aren't split have none."""
+    """Return the extras of a framework's host wheel; empty for other distributions and wheels that aren't split."""
     names: dict[str, list[str]] = {}
     is_host = candidate.is_wheel and not candidate.info
     texts = parse_core_metadata(candidate.metadata)[0].get("requires_dist", ()) if is_host else ()
@@ -183,6 +183,6 @@ def host_extras(candidate: Candidate) -> HostExtras:
 
 
 def _is_for(requirement: Requirement, extras: Collection[str], names: Collection[str]) -> bool:
-    """Return whether a requirement belongs to a dropped extra or is on a dropped device wheel."""
+    """Return whether a requirement belongs to a dropped extra or is for a dropped device wheel."""
     match = _EXTRA.search(str(requirement.marker))
     return match is not None and (canonicalize_name(match[1]) in extras or canonicalize_name(requirement.name) in names)

@@ -85,7 +85,7 @@ class VersionChange(msgspec.Struct, frozen=True):
     def version(self, text: str) -> str:
         """Return the new version for the old version, or for a local version that contains it.
 
-        Any other version is returned as is.
+        Any other version is returned unchanged.
         """
         if _is_same(text, self.old):
             return self.new
@@ -101,11 +101,11 @@ class VersionChange(msgspec.Struct, frozen=True):
         return _mentions(self.old).sub(lambda match: local if match["local"] else plain, text)
 
     def requirement(self, text: str, *, any_name: bool = True) -> str:
-        """Return a requirement on the set with the new version. Other requirements are returned as is.
+        """Return a requirement for a package of the set with the new version. Return other requirements unchanged.
 
-        A requirement is on the set if it has the name of a distribution of the set or of the SDK, or a local version
-        with the old version of ROCm. With ``any_name``, each requirement for exactly the old version is on the set. The
-        same is true for a requirement that refuses a GPU with an impossible local version (`refusing_requirement`).
+        A requirement is for the set if it has the name of a distribution of the set or of the SDK, or a local version
+        with the old version of ROCm. With ``any_name``, each requirement for exactly the old version is for the set.
+        The same is true for a requirement that refuses a GPU with an impossible local version (`refusing_requirement`).
         """
         head, semicolon, marker = text.partition(";")
         match = _REQUIRED_NAME.match(head)
@@ -269,7 +269,7 @@ def _leftover_line(name: str, data: bytes, version: str, *, is_clear: bool) -> i
         try:
             return next(_stating_lines(parse_python(data), version, is_clear=is_clear), 0)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            pass  # Such a file isn't a module of Python 3; its text decides.
+            pass  # Such a file isn't a Python 3 module, so any mention in its text counts.
     return data.count(b"\n", 0, mentions[0].start()) + 1
 
 
@@ -284,7 +284,7 @@ def _stating_lines(module: ast.Module, version: str, *, is_clear: bool) -> Itera
 
 
 def find_broken(promoted: Sequence[tuple[Candidate, bytes]], change: VersionChange) -> list[InputError]:
-    """Return an error for each requirement on the set that the old versions satisfied and the new versions don't.
+    """Return an error for each requirement for the set that the old versions satisfied but the new versions don't.
 
     Each candidate comes with its new METADATA.
     """
