@@ -311,7 +311,7 @@ def test_file_of_a_prefix_goes_to_the_artifact_that_therock_has_it_in(
 def test_skipped_file_has_its_reason(debian: ImportRules) -> None:
     assert (
         debian.skip_reason("usr/bin/clang-15", "clang-15")
-        == "second names of LLVM's files, which are in one folder, lib/llvm"
+        == "additional names of LLVM's files, which are all in the folder lib/llvm"
     )
     assert debian.skip_reason("usr/bin/hipcc", "hipcc") is None
 

@@ -203,10 +203,10 @@ def test_host_files_that_may_differ_are_the_primary_ones_and_listed(merge: Merge
 
     assert written(tmp_path) == {"blas_lib_generic": {"lib/a.debug": b"1", "lib/only": b"", "lib/x": b"1"}}
     assert [(d.path, d.differs, d.outcome) for d in report.differences] == [
-        ("lib/a.debug", "bytes", "primary's: debug information names addresses and the build id"),
+        ("lib/a.debug", "bytes", "primary's: debug information contains addresses and the build ID"),
         ("lib/only", "absent", "kept"),
         ("lib/x", "bytes", "primary's"),
-        ("lib/z", "only there", "left out"),
+        ("lib/z", "only in this shard", "left out"),
     ]
 
 
@@ -233,7 +233,7 @@ def test_manifests_and_tables_of_all_targets_are_united(merge: Merge, tmp_path: 
     files = written(tmp_path)["blas_lib_generic"]
     assert msgspec.msgpack.decode(files[table]) == {"gfx1100": {"x": 2}, "gfx942": [1]}
     assert files[listing] == b"a\nb\nc\n"
-    assert [(d.path, d.outcome) for d in report.differences] == [(table, "united"), (listing, "united")]
+    assert [(d.path, d.outcome) for d in report.differences] == [(table, "combined"), (listing, "combined")]
 
 
 @pytest.mark.parametrize(

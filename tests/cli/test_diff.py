@@ -34,7 +34,8 @@ def test_what_went_comes_first_and_ends_with_1(run: Run, tmp_path: Path) -> None
     lines = done.stdout.splitlines()
     assert (done.status, done.stderr) == (1, "")
     assert (
-        lines[0] == "error library-gone demo: demo/lib/libwent.so.1 was removed, a library with the SONAME libwent.so.1"
+        lines[0]
+        == "error library-gone demo: demo/lib/libwent.so.1 was removed (a library with the SONAME libwent.so.1)"
     )
     assert lines[-1].endswith("13 errors, 5 warnings")
 

@@ -59,7 +59,7 @@ def test_a_file_that_went_is_what_users_have_it_for(path: str, rule: str) -> Non
 
 def test_the_link_of_a_library_that_went_is_a_name_of_it() -> None:
     assert found(went("lib/libdemo.so", old_link="libdemo.so.1")) == [
-        ("library-gone", "lib/libdemo.so", "was removed, another name of a library")
+        ("library-gone", "lib/libdemo.so", "was removed (another name of a library)")
     ]
 
 

@@ -30,7 +30,7 @@ _OLD_SCRIPT = "V_1 { global: kept; gone; weakened; __hip_cuid_*; }; V_2 { global
 _NEW_SCRIPT = "V_1 { global: kept; fresh; older; __hip_cuid_*; }; V_2 { };\n"
 
 PLANTED = {
-    "library-gone": [("demo/lib/libwent.so.1", "was removed, a library with the SONAME libwent.so.1")],
+    "library-gone": [("demo/lib/libwent.so.1", "was removed (a library with the SONAME libwent.so.1)")],
     "soname-changed": [("demo/lib/libmoved.so.1", "had the SONAME libmoved.so.1, but now has libmoved.so.2")],
     "symbol-gone": [("demo/lib/libdemo.so.1", "no longer exports gone@@V_1, older@@V_2")],
     "weak-symbol-gone": [("demo/lib/libdemo.so.1", "no longer exports the weak symbols weakened@@V_1")],
@@ -39,8 +39,8 @@ PLANTED = {
         ("demo/lib/kernels.hsaco", "no longer has code for gfx906"),
     ],
     "gpu-generic": [
-        ("", "has only code for other targets for gfx1030"),
-        ("demo/lib/kernels.hsaco", "has only code for other targets for gfx1030"),
+        ("", "now uses code for other targets on gfx1030"),
+        ("demo/lib/kernels.hsaco", "now uses code for other targets on gfx1030"),
     ],
     "module-gone": [("demo/old.py", "went")],
     "header-gone": [("demo/include/demo.h", "went")],

@@ -106,7 +106,7 @@ def test_what_an_index_writes_and_unfinished_files_are_not_extra(build: Path) ->
 def test_other_checksums_beside_the_manifest_are_told(build: Path) -> None:
     (build / "SHA256SUMS").write_text("")
     assert faults(build) == [
-        Fault("changed", f"{build}/SHA256SUMS", "contains other checksums", "the checksums in the manifest"),
+        Fault("changed", f"{build}/SHA256SUMS", "contains different checksums", "the checksums in the manifest"),
     ]
     (build / "SHA256SUMS").unlink()
     assert faults(build) == []

@@ -266,7 +266,7 @@ def _signed(word: int) -> int:
 _CODE = ".hip_fatbin"
 _BUILD_ID = ".note.gnu.build-id"
 _RELATIVE = ".relr.dyn"
-"""A section with addresses as bits, whose number depends on the layout.
+"""A section that represents addresses as bits. The number of bits depends on the layout.
 
 The values at these addresses are compared instead.
 """

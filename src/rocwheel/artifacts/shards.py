@@ -313,7 +313,7 @@ def _decode(name: str, data: bytes | msgspec.Raw, type_: Any = Any) -> Any:
 
 
 def unite_dist_info(texts: Sequence[Text]) -> bytes:
-    """Return the first file with the targets of all files. Raises whatever `declared_targets` raises."""
+    """Return the first file with the targets of all files. Raises the errors of `declared_targets`."""
     targets = dict.fromkeys(target for text in texts for target in declared_targets(*text))
     return with_declared_targets(*texts[0], targets)
 
@@ -374,7 +374,7 @@ class _Comparison:
         for key, file in theirs.items():
             mine = self._chosen.get(key)
             if mine is None:
-                self._judge(file, file, shard, "only there")
+                self._judge(file, file, shard, "only in this shard")
             else:
                 self._compare(mine, file, shard)
         for key, file in self._chosen.items():
@@ -391,7 +391,7 @@ class _Comparison:
             return
         if mine.path == DIST_INFO_PATH and differs:
             self._others.setdefault(mine.key, []).append(other)
-            self._note(mine, shard, differs, "united")
+            self._note(mine, shard, differs, "combined")
         elif differs in _HARMLESS:
             self._note(mine, shard, differs, "primary's")
         elif differs:
@@ -408,7 +408,7 @@ class _Comparison:
             outcome = f"{taken}: {reason}"
         elif row and is_there and row.differs in {SharedRule.LINES, SharedRule.MAPS}:
             self._others.setdefault(mine.key, []).append(other)
-            outcome = "united"
+            outcome = "combined"
         elif row and is_there and row.differs is SharedRule.PRIMARY:
             outcome = f"primary's: {row.reason}"
         else:
@@ -478,7 +478,7 @@ def _uniter(path: str) -> Callable[[Sequence[Text]], bytes]:
 
 def _text(file: ShardFile) -> Text:
     source = file.member.source
-    assert source is not None, "links are not united"
+    assert source is not None, "links are not combined"
     if source.size > LARGEST:
         raise InputError(file.place, f"has {source.size} bytes", expected=f"at most {LARGEST} bytes in a file to merge")
     return file.place, source.read()

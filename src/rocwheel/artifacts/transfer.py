@@ -123,8 +123,8 @@ def archive_artifacts(
 ) -> tuple[Path, ...]:
     """Write the artifacts in ``directory``, or only ``names``, as archives into ``dest_dir``, and return their paths.
 
-    Existing archives are replaced. Raises `InputError` if ``dest_dir`` is ``directory``, and whatever `open_artifacts`
-    and `write_archive` raise.
+    Existing archives are replaced. Raises `InputError` if ``dest_dir`` is ``directory``, and the errors of
+    `open_artifacts` and `write_archive`.
     """
     if dest_dir.resolve() == directory.resolve():
         remedy = "Choose another folder, because a folder may contain an artifact only once."

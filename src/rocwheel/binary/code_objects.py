@@ -198,7 +198,7 @@ def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
 
 
 def as_target_id(text: str) -> TargetId | None:
-    """Return what `parse_target_id` returns, or `None` for text that it rejects."""
+    """Return the result of `parse_target_id`, or `None` for text that it rejects."""
     try:
         return parse_target_id(text)
     except InputError:
@@ -333,7 +333,7 @@ def is_code_object(data: Data) -> bool:
 def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
     """Read the ELF header and find the notes of the code object in ``data``.
 
-    Raises `DeviceCodeError` if ``data`` isn't a code object. Raises `ElfError` if headers and notes overlap or lie past
+    Raises `DeviceCodeError` if ``data`` isn't a code object. Raises `ElfError` if headers and notes overlap or are past
     the end.
     """
     if not is_code_object(data):

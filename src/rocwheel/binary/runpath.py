@@ -375,7 +375,7 @@ class StringPlace(msgspec.Struct, frozen=True):
 def place_string(source: ElfBytes, image: ElfImage, text: bytes) -> StringPlace:
     """Choose a place for ``text`` that changes no other string.
 
-    1. Where the text already is, alone or as the end of another string.
+    1. Where the text already is, by itself or at the end of another string.
     2. Over the current run path, if no other string uses those bytes and there is room. There is also room if the table
        ends there and so can grow.
     3. In the zero bytes at the end of the table, if no string begins there.
@@ -461,7 +461,7 @@ class Tables(msgspec.Struct, frozen=True):
 def choose_tables(source: ElfBytes, image: ElfImage, strings_size: int, entry_count: int) -> Tables:
     """Leave tables in place if they fit, and move only those that don't.
 
-    The string table goes last, with some slack, so that the next longer run path fits.
+    The string table goes last, with some free space, so that a slightly longer run path fits later.
     """
     present = _present_tables(image)
     entries_fit = _entries_fit(source, image, entry_count)

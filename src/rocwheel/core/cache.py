@@ -2,12 +2,16 @@
 
 All numbers are little-endian::
 
-16 bytes "rocwheel entry 1" 4 size of the facts 8 size of the data 32 SHA-256 of the data 32 SHA-256 of the 60 bytes
-before, the key and the facts ... facts, then data
+    16 bytes  "rocwheel entry 1"
+    4         size of the facts
+    8         size of the data
+    32        SHA-256 of the data
+    32        SHA-256 of the 60 bytes before, the key, and the facts
+    ...       facts, then data
 
-An entry is first written under a temporary name, so that an entry under its own name is complete. It is not synced to
-disk: its hash reveals what a power failure damaged. A damaged entry is removed, and the code that requested it creates
-it again.
+An entry is first written under a temporary name, so that an entry under its own name is complete. Entries aren't synced
+to disk, because their hashes reveal damage from a power failure. A damaged entry is removed, and the code that
+requested it creates it again.
 """
 
 from __future__ import annotations
@@ -130,7 +134,7 @@ class CacheEntry(msgspec.Struct, frozen=True):
 
 
 class DamagedEntryError(Exception):
-    """The bytes of an entry aren't those that were written for its key."""
+    """The bytes of an entry differ from the bytes that were written for its key."""
 
 
 def render_head(key: bytes, facts: bytes, size: int, sha256: bytes) -> bytes:
@@ -309,7 +313,7 @@ def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries
 
 
 def _find_fault(entry: KeptEntry) -> str | Trouble | None:
-    """Return the path of a damaged entry, or the trouble with reading it, or `None` if it is intact or was removed."""
+    """Return the path of a damaged entry, the problem with reading it, or `None` if it is intact or was removed."""
     if not entry.is_file:
         return entry.path
     try:
@@ -459,9 +463,9 @@ class EntryStore:
             logger.warning("%s: is a folder instead of a file; rocwheel skips it", path)
 
     def _culprit(self, *paths: Path) -> Path:
-        """Return the first path about which the system has information.
+        """Return the first path that exists according to the system.
 
-        It has no information about a closed folder's contents.
+        Without permission to search a folder, the system reports that its contents don't exist.
         """
         return next((path for path in paths if os.path.lexists(path)), self.folder)
 
@@ -475,7 +479,7 @@ class EntryStore:
         self._is_closed = self._is_closed or culprit == self.folder
 
     def _tell(self, culprit: Path, found: str) -> None:
-        """Warn about the first problem, and about the first problem with the whole folder. Don't warn about others."""
+        """Warn about the first problem, and about the first problem with the whole folder. Ignore later problems."""
         is_whole = culprit == self.folder
         with self._telling:
             if self._told & {is_whole, True}:

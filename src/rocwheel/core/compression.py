@@ -25,7 +25,7 @@ else:
 
 
 _LEVELS = {"libdeflate": (1, 6, 9), "zlib-ng": (4, 6), "zstd": (1, 3), "xz": (6,)}
-"""The compression levels for packages, keyed by codec. libdeflate's lowest level shows what is worth compressing."""
+"""The compression levels for packages, keyed by codec. libdeflate's lowest level tests whether data is compressible."""
 _MEMORY = 7
 """zlib-ng's memory level for compressing parts of members."""
 WHEEL_LEVEL: Final = 6
@@ -35,7 +35,7 @@ DEVICE_CODE_LEVEL: Final = 3
 
 The choice is based on CPU seconds on one core for librocsparse's code, 1.3 GB. Level 1 takes 4.3 s for 142 MB, level 2
 takes 4.8 s for 132 MB, level 3 takes 7 s for 125 MB, level 6 takes 12 s for 120 MB, and level 9 takes 22 s for 113 MB.
-These numbers are estimates from a ninth of the bundles. Up to level 3, each second saves at least 2 MB. From there to
+These numbers are estimates from a ninth of the bundles. Up to level 3, each second saves at least 2 MB. From level 3 to
 level 9, each second saves less than 1 MB.
 """
 QUICK_CODECS = ("libdeflate", "zlib-ng", "zstd")
@@ -126,7 +126,7 @@ class BoundedStream:
 
 
 XZ_MEMORY = 128 << 20
-"""A decoder's memory limit in bytes, which is twice what ``xz -9`` needs. A stream can request 4 GiB."""
+"""A decoder's memory limit in bytes, which is twice the requirement of ``xz -9``. A stream can request 4 GiB."""
 
 _CHUNK = 1 << 16
 

@@ -89,7 +89,10 @@ class ProblemsError(RocwheelError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The number of problems, followed by each problem. A single problem that names the subject says all."""
+        """The number of problems, followed by each problem.
+
+        If there is a single problem that begins with the subject, only this problem is returned.
+        """
         if len(self.problems) == 1 and self.problems[0].lines[0].startswith(self.subject):
             return self.problems[0].lines
         below = (f"  {line}" for problem in self.problems for line in problem.lines)
@@ -124,9 +127,9 @@ def read_error(
 ) -> AnyInputError:
     """Return the error of the given ``kind`` for a file or folder that can't be read.
 
-    If the process reached one of its limits, the remedy for that limit replaces ``remedy``, and a `WorkError` replaces
-    an `InputError`, because the input is valid. Other remedies replace ``remedy`` for a folder at the path of a file or
-    vice versa, and for a missing path that is a pattern or a URL without its scheme.
+    If the process reached one of its limits, the remedy for that limit replaces ``remedy``. A `WorkError` then replaces
+    an `InputError`, because the input is valid. Other remedies replace ``remedy`` in two cases: if a folder has the
+    path of a file or vice versa, and if a missing path is a pattern or a URL without its scheme.
     """
     limit = limit_remedy(error)
     if limit and issubclass(WorkError, kind):

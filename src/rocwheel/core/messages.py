@@ -40,7 +40,7 @@ def quoted(value: str | bytes) -> str:
 
 
 def shortened(message: str) -> str:
-    """Return a library's message about such a value, or only its beginning if the message is long."""
+    """Return a library's message about a value, or only the message's beginning if the message is long."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
     return f"{message[:_LONGEST_MESSAGE]}... ({len(message)} characters)"
@@ -54,7 +54,9 @@ _MOST_FOLDERS = 100
 
 
 def absent_remedy(place: Path | str) -> str:
-    """Return a remedy for a missing ``place``: a pattern, a URL without its scheme, a GPU, or ``-``. Otherwise empty.
+    """Return a remedy for a missing ``place``, or an empty string.
+
+    The remedies are for a pattern, a URL without its scheme, a GPU, and ``-``.
 
     >>> absent_remedy("dist/*.whl")
     'No file matches this pattern.'

@@ -68,7 +68,7 @@ class FilePatch(msgspec.Struct, frozen=True):
 
     @property
     def is_identity(self) -> bool:
-        """Whether the new file is identical to the old one. Even growing or shrinking requires a replacement."""
+        """Whether the new file is identical to the old file. A change of the size also requires a replacement."""
         return not self.replacements
 
     def apply(self, data: Data, start: int = 0, stop: int | None = None) -> list[Data]:

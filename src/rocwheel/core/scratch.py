@@ -96,7 +96,7 @@ def temporary_folder() -> str:
 
 
 def _reason(folder: str) -> str:
-    """Return in parentheses why no file can be created in a folder; empty if one can be created by now."""
+    """Return in parentheses why no file can be created in a folder, or an empty string if a file can be created."""
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as e:
@@ -282,7 +282,7 @@ def _remove_unlocked(name: str, parent: int) -> bool:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Return whether a process of this user can have created the file.
+    """Return whether a process of this user could have created the file.
 
     A file has the mode of the final file if its process was killed just before renaming. In a folder with setgid,
     folders also have that bit.

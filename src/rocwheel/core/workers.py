@@ -100,7 +100,7 @@ def map_sized(
 ) -> Iterator[Made]:
     """Yield the result of ``function`` for each item, in order.
 
-    Workers process large items, and this thread the others.
+    Workers process large items, and this thread processes all other items.
 
     ``size`` returns an item's size in bytes. Codecs and hashes of many bytes let other threads run, but everything else
     takes turns.
@@ -123,8 +123,8 @@ def work_in_order(
 
     Each task comes with the number of bytes that it needs in memory.
 
-    The next task starts if all started tasks whose results weren't yielded yet have at most ``limit`` bytes, or if
-    there are no such tasks. Raises the errors of the tasks.
+    The next task starts if the started tasks whose results weren't yielded yet need at most ``limit`` bytes together,
+    or if there are no such tasks. Raises the errors of the tasks.
     """
     waiting: deque[tuple[int, Future[Made]]] = deque()
     held = 0
@@ -141,9 +141,10 @@ def work_in_order(
 
 @contextmanager
 def run_in_background(function: Callable[[bytes], object]) -> Iterator[Callable[[bytes], object]]:
-    """Yield a function that calls ``function`` in a thread, one call behind. The next call raises the exceptions.
+    """Yield a function that calls ``function`` in a thread, and returns before that call is finished.
 
-    All calls are finished at the end of the block.
+    Each call first waits for the previous call, and raises its exceptions. All calls are finished at the end of the
+    block.
     """
     with ThreadPoolExecutor(1, "rocwheel-beside") as executor:
         under_way: list[Future[object]] = []

@@ -166,7 +166,7 @@ def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
         )
     sections = read_section_table(source, header)
     section = elf_code_section(sections)
-    assert section is not None, "that is where the code was found"
+    assert section is not None, "the code was found in this section"
     addresses = tuple(iter_addresses(source, header, segments, sections, section))
     library = FatLibrary(fat, header, segments, sections, section, holder, addresses)
     # Other data in ``.hip_fatbin`` would be lost.
@@ -282,7 +282,7 @@ def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
 
 
 class _Addresses(msgspec.Struct, frozen=True):
-    """The old and new addresses of bundles, and the first address from which any other address would be lost.
+    """The old and new addresses of bundles, and the address from which on any other address would be lost.
 
     The addresses include the section's end: linkers put ``_end`` and ``_edata`` there if no loaded data follows.
     """
@@ -364,7 +364,7 @@ def read_fat_image(data: Data, fat: FatBinary) -> FatImage:
     except FixedFileError as e:
         raise NotTrimmableError(CodePlace(fat.name), e.found, expected=e.expected) from e
     section = pe_code_section(image.sections)
-    assert section is not None, "that is where the code was found"
+    assert section is not None, "the code was found in this section"
     for found, expected in _obstacles(image, section):
         raise NotTrimmableError(CodePlace(fat.name, section.offset), found, expected=expected)
     return FatImage(fat, image, section, tuple(_pointers_into(image, section)))
@@ -399,7 +399,7 @@ def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -
     `NotTrimmableError` for a pointer into a bundle, and another `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
-    assert isinstance(fat, FatBinary), "require_trimmable has seen its code"
+    assert isinstance(fat, FatBinary), "require_trimmable found its code"
     library = read_fat_image(data, fat)
     moves = pack_bundles(library.start, tuple(fat.iter_bundles(data)), changes)
     # The bytes that the section needs in the file: up to the last bundle, rounded up to the file alignment.

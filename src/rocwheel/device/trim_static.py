@@ -141,7 +141,7 @@ def read_trimmable_object(data: Data, fat: FatBinary) -> _ObjectFile:
     header = read_header(source)
     sections = read_section_table(source, header)
     section = elf_code_section(sections)
-    assert section is not None, "that is where the code was found"
+    assert section is not None, "the code was found in this section"
     file = _ObjectFile(data, fat, header, sections, section)
     tables = (header.sections_offset, header.section_count * SECTION_LAYOUT.size)
     places = [tables, *((s.offset, s.size) for s in sections if s.has_bytes and s != section)]

@@ -213,7 +213,9 @@ def _lost_libraries(package: PackageChange) -> Iterator[tuple[str, str]]:
         soname = file.library.old_soname if file.library else ""
         yield (
             file.old_path,
-            f"was removed, a library with the SONAME {soname}" if soname else "was removed, another name of a library",
+            f"was removed (a library with the SONAME {soname})"
+            if soname
+            else "was removed (another name of a library)",
         )
 
 
@@ -255,10 +257,10 @@ def _lost_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:
 
 def _generic_code(package: PackageChange) -> Iterator[tuple[str, str]]:
     if package.targets_replaced and package.status is not Status.WENT:
-        yield "", _names("has only code for other targets for", package.targets_replaced)
+        yield "", _names("now uses code for other targets on", package.targets_replaced)
     for file in package.files:
         if file.status is Status.CHANGED and file.library and file.library.targets_replaced:
-            yield file.old_path, _names("has only code for other targets for", file.library.targets_replaced)
+            yield file.old_path, _names("now uses code for other targets on", file.library.targets_replaced)
 
 
 def _moved_gpus(package: PackageChange) -> Iterator[tuple[str, str]]:

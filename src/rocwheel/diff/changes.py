@@ -122,7 +122,7 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Its name in messages."""
+        """The package's name in messages."""
         return f"{self.name or 'files'} {self.tags}".rstrip()
 
 

@@ -433,7 +433,7 @@ def _disk_item(path: Path, folder: Path) -> Item:
 def _artifact_items(folder: Path, stack: ExitStack) -> tuple[Item, ...]:
     """Return the files in the prefix into which artifacts merge.
 
-    If several files have the same path, the first counts.
+    If several files have the same path, only the first one counts.
     """
     entries = stack.enter_context(open_catalog(folder)).entries
     held = [entry for entry in entries if entry.source or entry.link is not None]

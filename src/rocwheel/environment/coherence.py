@@ -128,7 +128,10 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 
     @property
     def coherent(self) -> bool:
-        """Whether each package serves its declared and its users' targets, and all needed packages share a target."""
+        """Whether each package serves its declared targets and its users' targets.
+
+        In addition, all needed packages must share a target.
+        """
         fails = any(gap.reach is Reach.FAILS for gap in self.unusable)
         return not self.gaps and not fails and not self.divided and not self.misdeclared
 
@@ -281,7 +284,7 @@ class WheelFacts(msgspec.Struct, frozen=True):
     version: str = ""
     """The version. Empty if all packages have the same version, as in a build."""
     alternatives: frozenset[str] = frozenset()
-    """Names of packages from which it installs only those for the machine's GPUs.
+    """Names of packages, of which the sdist installs only those for the machine's GPUs.
 
     Their code counts as one package's code.
     """

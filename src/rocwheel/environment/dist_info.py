@@ -68,8 +68,8 @@ def is_source(name: str) -> bool:
 def mentioned_in_source(text: bytes) -> frozenset[str]:
     """Return possible names of libraries in a program's text: ``libdemo.so.1``, and ``libdemo``.
 
-    The result includes ``add_dll_directory`` and ``rocm_sdk``, with which a program adds folders to the search of the
-    Windows loader. It also includes complete DLL names, because a program can open DLLs by path.
+    The result includes ``add_dll_directory`` and ``rocm_sdk``, with which a program adds folders to the search path of
+    the Windows loader. It also includes complete DLL names, because a program can open DLLs by path.
     """
     words = (word.decode(errors="replace") for found in (_LOADER_WORD, _DLL_NAME) for word in found.findall(text))
     return frozenset((*_source_names(text), *words))
@@ -149,7 +149,7 @@ class _Modules:
     def names(self, path: str) -> frozenset[str] | None:
         """Return all names that a module binds, or `None` if the module isn't checked.
 
-        ``*`` stands for unknown names.
+        ``*`` means unknown names.
         """
         if path not in self._names:
             self._names[path] = self._parsed(path)

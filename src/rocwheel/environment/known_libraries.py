@@ -223,7 +223,7 @@ class DllKind(str, enum.Enum):
     PYTHON = "python"
     """Part of the interpreter."""
     DRIVER = "driver"
-    """Part of AMD's driver, in System32, in any version."""
+    """Part of AMD's driver. It is in System32, and its version varies."""
 
 
 class SdkDlls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -133,7 +133,7 @@ class WheelReading(msgspec.Struct, frozen=True, kw_only=True):
     """Other readers for the members, such as the workers of a cluster."""
     unpack: Callable[[ZipMember], AbstractContextManager[tuple[FileRange, Digest]]] = open_unpacked
     digest: Callable[[ZipMember], Digest] = digest_member
-    """This function and the next one may cache results, like those of `UnpackedMembers`. ``readers`` don't use them."""
+    """This function and the next function may cache results, as in `UnpackedMembers`. ``readers`` don't use them."""
     headers_only: bool = False
     """Whether to skip decompressing device code. ``readers`` always decompress all of it."""
 
@@ -141,7 +141,9 @@ class WheelReading(msgspec.Struct, frozen=True, kw_only=True):
 _MOST_SOURCE = 4 << 20
 """The maximum size of source files, in bytes. Larger files count as data that opens no libraries."""
 _SMALL = 256 << 10
-"""The maximum size of packed members that are fetched together, in bytes. A request takes longer than their data."""
+"""The maximum size of packed members that are fetched together, in bytes. The request takes longer than the transfer of
+the data.
+"""
 _MOST_PREFETCHED = 64 << 20
 _BY_DEFAULT = WheelReading()
 
@@ -632,7 +634,7 @@ def _unread_names(paths: Iterable[Path], read: Iterable[Distribution]) -> frozen
 def real_paths(paths: Iterable[Path]) -> dict[str, Path]:
     """Return the first given path of each wheel and of each other folder, keyed by real path.
 
-    A folder of wheels stands for its wheels. Raises `InputError` for a path that the system rejects.
+    A folder of wheels represents its wheels. Raises `InputError` for a path that the system rejects.
     """
     found: dict[str, Path] = {}
     for path in paths:

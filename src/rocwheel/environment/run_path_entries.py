@@ -74,7 +74,7 @@ _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
 They count only inside of a package and outside of site-packages.
 """
 _NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
-"""Site-packages without a minor Python version, which no environment has. ``lib`` may be part of the way up."""
+"""Site-packages without a minor Python version, which no environment has. ``..`` may already lead to ``lib``."""
 _ONE_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?(python|pypy)3\.[0-9]+t?/site-packages(/|$)")
 
 
@@ -174,7 +174,7 @@ def expand_entry(entry: str, origin: str) -> str:
 def resolve_entry(entry: str, folder: str) -> str | None:
     """Return the folder of an entry in a file in ``folder``, or `None` if the entry doesn't start with ``$ORIGIN``.
 
-    Both folders are relative to site-packages. An empty string stands for site-packages itself.
+    Both folders are relative to site-packages. An empty string means site-packages itself.
     """
     match = _ORIGIN_FIRST.match(entry)
     if match is None:

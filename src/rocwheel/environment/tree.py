@@ -400,7 +400,10 @@ def _installable(owners: list[Distribution]) -> list[Distribution]:
 
 
 def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[str]:
-    """Return the sources of a distribution and of those installed with it: one for each name, for one machine."""
+    """Return the sources of a distribution and of the distributions that are installed with it on one machine.
+
+    There is one source for each name.
+    """
     kept, machines = [], _machines(leader)
     for owners in groups:
         fitting = [owner for owner in owners if not machines or not _machines(owner) or machines & _machines(owner)]

@@ -23,7 +23,7 @@ _TEMPLATE = '''"""Loads the ROCm libraries that this package's extension modules
 
 
 def initialize():
-    """Load them, in order, and check the version of ROCm: call this before the first extension is imported."""
+    """Load the libraries in order, and check the version of ROCm. Call this before you import the first extension."""
 {imports}    import rocm_sdk
     from rocm_sdk._dist_info import ALL_LIBRARIES
 

@@ -122,7 +122,7 @@ def windows_note(owner: Distribution, files: Iterable[InstalledFile]) -> str:
 
 
 def unknown_names_note(paths: Sequence[str]) -> str:
-    """Return a note about files that keep folders because the libraries that they open are unknown, or empty."""
+    """Return a note about files that open unknown libraries and therefore keep folders, or an empty string."""
     opens, whose = ("opens", "its") if len(paths) == 1 else ("open", "their")
     found = f"{count(len(paths), 'file')} {opens}"
     return _UNKNOWN.format(found, whose, first_of(paths)) if paths else ""

@@ -84,11 +84,11 @@ class CandidateFolders(msgspec.Struct, frozen=True):
     folders: dict[str, str]
     """Absolute folders that may have the library, in the loader's order, each with its text (`folder_words`).
 
-    Folders after a certain location don't count.
+    Folders after a folder that certainly has the library don't count.
     """
 
     def keep(self, before: CandidateFolders) -> bool:
-        """Return whether all libraries that were found before are still found, whichever folders have them."""
+        """Return whether all libraries that were found before are still found, regardless of their folders."""
         return self.is_sure or (not before.is_sure and before.folders.keys() <= self.folders.keys())
 
 
@@ -223,7 +223,7 @@ class Regression(msgspec.Struct, frozen=True):
     is_inherited: bool = False
     """Whether the file finds the library, but the library no longer inherits the RPATH to its own dependencies."""
     brought_by: str = ""
-    """The name of another library in these folders that may have loaded the library for the file, or empty."""
+    """The name of another library in these folders that may have loaded the library, or an empty string."""
 
     @property
     def words(self) -> str:

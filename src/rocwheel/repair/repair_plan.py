@@ -377,10 +377,10 @@ def plan_repairs(
 ) -> list[RepairPlan]:
     """Read wheels and the packages that are installed with them, and return the plan for each wheel.
 
-    A folder stands for its wheels. ``unpacked`` keeps the members that are read. Device code isn't decompressed,
-    because a repair doesn't change it. If other wheels remain, errors about unreadable wheels and about wheels that no
-    repair makes installable (`RepairPlanner.plan`) are appended to ``problems``. Otherwise, they are raised. Raises
-    `InputError` for a path that is neither a wheel nor a folder of wheels.
+    A folder means all wheels in the folder. ``unpacked`` keeps the members that are read. Device code isn't
+    decompressed, because a repair doesn't change it. If other wheels remain, errors about unreadable wheels and about
+    wheels that no repair makes installable (`RepairPlanner.plan`) are appended to ``problems``. Otherwise, they are
+    raised. Raises `InputError` for a path that is neither a wheel nor a folder of wheels.
     """
     for path in wheels:
         _check(path)

@@ -346,10 +346,10 @@ def safe_edits(
     settings: AuditSettings,
     given_up: GivenUp = _NOTHING,
 ) -> SafeEdits:
-    """Return for each file the first edit after which all files still find the libraries that they may find before.
+    """For each file, return the first edit after which all files still find the libraries that they may find before.
 
-    ``chosen`` contains the edits, keyed by the files' source, the best edit first. ``toolkits`` contains the wheels'
-    toolkits, keyed by their source. Folders in ``given_up`` don't count.
+    ``chosen`` contains the edits, keyed by the files' source, with the best edit first. ``toolkits`` contains the
+    wheels' toolkits, keyed by their source. Folders in ``given_up`` don't count.
     """
     before = Subject(tree, settings)
     waiting = {source: list(edits) for source, edits in chosen.items() if edits}

@@ -300,7 +300,7 @@ def make_report(
         read = read_side(paths, unpack=unpack)
         compared = _compare(against, read_side, read, unread) if against else None
         duplicates = find_duplicates(_distinct(read), progress)
-        # Measuring waits for codecs, but the graph doesn't wait, so two cores can do both at once.
+        # Measuring waits for codecs, and building the graph doesn't, so two cores can do both tasks at the same time.
         with open_workers(1) as beside:
             audited = _paths_to_audit(paths, read.holdings)
             reading = beside.submit(read_graph, audited, SILENT, _reading(unpacked))

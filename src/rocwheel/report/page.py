@@ -113,7 +113,7 @@ _MOST_LOADING = 1000
 _MOST_ROWS = 500
 _HIGH, _LEFT, _TOP = 22, 8, 12
 _BESIDE, _LETTER, _GAP = 19, 7, 44
-"""Pixels next to a name, the maximum for each of its letters, and between the name and the next column."""
+"""Widths in pixels: the space next to a name, the maximum for a letter, and the gap before the next column."""
 _LONGEST = 30
 _COLORS = 8
 

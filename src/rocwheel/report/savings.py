@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 
 
 def divide(whole: int, weights: Sequence[int]) -> list[int]:
-    """Return ``whole`` divided in proportion to the weights. The parts add up to it, each within one of its share.
+    """Return ``whole`` divided in proportion to the weights.
 
-    If all weights are 0, they count as equal. Without weights, there are no parts.
+    The parts add up to ``whole``, and each part differs from its exact share by less than 1. If all weights are 0, they
+    count as equal. Without weights, there are no parts.
     """
     total = sum(weights)
     if not total:

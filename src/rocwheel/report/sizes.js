@@ -1,5 +1,5 @@
 "use strict";
-// What takes up the space: a tree of packages, components, folders, files and targets, of which one place is shown.
+// A tree of packages, components, folders, files, and targets with their sizes. The page shows one place in the tree.
 const report = JSON.parse(document.getElementById("facts").textContent);
 
 const units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
@@ -36,7 +36,7 @@ class Place {
   add(size, packed) { this.size += size; this.packed += packed; }
   get trail() { return this.parent ? [...this.parent.trail, this] : [this]; }
   get children() { return [...this.inner.values()].map((child) => child.folded); }
-  // A folder that holds one folder alone is shown with it.
+  // A folder that contains only one folder is merged with that folder.
   get folded() {
     let last = this;
     while (last.kind === "folder" && last.inner.size === 1) {
@@ -90,7 +90,7 @@ const buildTree = (order) => {
   }
   return root;
 };
-// Adds to each place on a way; a file with several parts is counted once, by the places that were `seen`.
+// Adds the sizes to each place on a path. `seen` contains the places that already counted the file.
 const walk = (root, chain, size, packed, seen) => {
   let at = root;
   const come = () => {
@@ -106,7 +106,7 @@ const state = { order: "package", measure: "size", column: "size", falling: true
 const trees = {};
 const treeOf = (order) => trees[order] ??= buildTree(order);
 const PAGE = 100;
-const followers = [];  // what else shows the place
+const followers = [];  // functions that update other views of the place
 
 const explorer = document.getElementById("explorer");
 const said = document.getElementById("said");

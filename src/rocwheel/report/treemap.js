@@ -1,14 +1,14 @@
 "use strict";
-// The same place as a treemap, drawn to a depth: what is deeper is drawn when somebody goes there.
+// The selected place as a treemap of limited depth. Deeper places are drawn when the user selects a place inside.
 (() => {
   const DEPTH = 5, MOST = 250;
   const box = make("div", { className: "plot" });
   const frame = make("div", { id: "treemap" }, box);
-  // One picture to those who hear the page, whatever it is drawn of.
+  // For screen readers, the whole drawing is a single image.
   frame.setAttribute("role", "img");
   box.setAttribute("aria-hidden", "true");
   document.getElementById("plots").append(frame);
-  // Plotly reads markup in texts.
+  // Plotly interprets markup in labels.
   const plain = (text) => text.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign]);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const SHADES = {
@@ -17,7 +17,7 @@
   };
   const FEW = "smaller ones";
 
-  // The largest places below one, down to a depth; what is left of each is one more.
+  // The largest places inside a place, down to the maximum depth. The remainder of each place becomes one more rectangle.
   const drawn = (top) => {
     const kept = [[top, null]];
     let level = [[top, 0]];
@@ -54,14 +54,14 @@
       pathbar: { visible: false }, tiling: { packing: "squarify", pad: 1 }, textfont: { color: ink }, root: { color: paper },
       marker: { colors: trace.marker.colors, line: { width: 1, color: paper } },
     });
-    frame.setAttribute("aria-label", `Treemap of ${state.place.label}, ${sizeText(state.place[measure])}: the table below has the same.`);
+    frame.setAttribute("aria-label", `Treemap of ${state.place.label}, ${sizeText(state.place[measure])}: the table below has the same data.`);
     const layout = { margin: { t: 0, r: 0, b: 0, l: 0 }, paper_bgcolor: paper, font: { color: ink, family: "inherit" }, uirevision: "same", height: 460, uniformtext: { minsize: 9, mode: "hide" } };
     return Plotly.react(box, [trace], layout, { displayModeBar: false, responsive: true });
   };
   draw().then(() => {
-    // What Plotly measures texts with.
+    // The element with which Plotly measures labels.
     document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true");
-    // Plotly's own zoom would leave the table behind.
+    // Plotly's own zoom wouldn't update the table.
     box.on("plotly_treemapclick", (event) => {
       const [found] = places[Number(event.points[0].id)] ?? [];
       if (found === state.place && found.parent) goTo(found.parent);
@@ -69,7 +69,7 @@
       return false;
     });
   });
-  // The table comes first; and what was typed changes nothing here.
+  // The table is updated first. Typed search text doesn't affect the treemap.
   let drawnPlace = state.place, drawnMeasure = state.measure, isDue = false;
   followers.push(() => {
     if (isDue || (drawnPlace === state.place && drawnMeasure === state.measure)) return;

@@ -64,7 +64,9 @@ class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
     kind: str = ""
     """``data-center``, ``desktop``, ``integrated``, or an empty string if unknown."""
     rocm: tuple[str, str] = ("", "")
-    """The last ROCm release observed without support for the processor, and the first with it; both can be empty."""
+    """The last ROCm release observed without support for the processor, and the first release with it, or empty
+    strings.
+    """
     package: str = ""
     """The target whose packages also contain this target's code, or an empty string if it has its own packages."""
     products: tuple[str, ...] = ()
@@ -350,8 +352,8 @@ def why_unknown(processor: str, rocm: str) -> str:
 def official_span(target: str) -> tuple[str, str]:
     """Return the first version in which a target was official, and the first later version without it.
 
-    Both are ``""`` if the target was never official; the second is ``""`` if it still is. The record begins with 5.0,
-    so that version also represents earlier versions.
+    Both are ``""`` if the target was never official; the second is ``""`` if the target is still official. The record
+    begins with 5.0, so that version also represents earlier versions.
     """
     first = last = ""
     for row in load_catalog().releases:

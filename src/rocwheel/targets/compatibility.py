@@ -118,7 +118,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Choice | None:
-    """Return which of ``codes``, in bundle order, is loaded on ``agent``, or `None` if none is.
+    """Return which of ``codes``, in bundle order, is loaded on ``agent``, or `None` if no code is loaded.
 
     An unmodified runtime selects the first code for the processor, regardless of how well its features fit, then
     generic code, and then SPIR-V. An extended runtime prefers an exact fit, then code that doesn't set features, then
@@ -166,7 +166,7 @@ def _members_of(target: TargetId) -> list[TargetId]:
 
 
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
-    """Return ``target`` with every combination of settings of ``features`` that its processor has and it doesn't set.
+    """Return ``target`` with every combination of settings of those ``features`` of its processor that it doesn't set.
 
     A processor that the catalog doesn't know may have each feature.
     """

@@ -215,7 +215,7 @@ def without_targets(path: str) -> str:
 
 
 def is_kernel_file(path: str) -> bool:
-    """Return whether a file with this name belongs to a kernel library, so that any target in the name is the file's.
+    """Return whether a file with this name belongs to a kernel library and is for the target in its name.
 
     Headers, CMake files, and licenses may also name targets, but are for all targets.
     """

@@ -63,7 +63,7 @@ def _folded(name: str, kind: str) -> str:
 
 
 class Loss(enum.Enum):
-    """The consequence if a folder that a library needs is missing or has no kernels."""
+    """The consequence of a missing folder, or of a folder without kernels, for the library that needs it."""
 
     LOST = "lost"
     """The library finds no kernels for any GPU."""

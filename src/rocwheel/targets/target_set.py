@@ -153,7 +153,7 @@ def join_products(parts: Sequence[Sequence[str]], known: Callable[[str], bool]) 
 
 
 def _named_size(words: Sequence[tuple[str, int]]) -> int:
-    """Return the number of words in a product name at the beginning, with its model even if only others are known."""
+    """Return the number of words in a product name at the beginning, including a model that the catalog lacks."""
     size = _product_size([word for word, _ in words])
     model = takewhile(lambda pair: pair[1] == words[0][1] and _MODEL.fullmatch(pair[0]), words[size:])
     return size and size + sum(1 for _ in model)
@@ -217,7 +217,10 @@ def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 @lru_cache(maxsize=256)
 def _find(text: str) -> Mapping[str, str]:
-    """Return the products that match a text: by exact name, or else without the line, or else with a longer ending."""
+    """Return the products that match a text.
+
+    The exact name takes precedence, then a name without the product line, and then a name with a longer ending.
+    """
     wanted = product_key(text)
     keys, short = _keys()
     ways: Iterable[list[str]] = (

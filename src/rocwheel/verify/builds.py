@@ -82,12 +82,14 @@ def _sums_faults(folder: Path, manifest: BuildManifest) -> list[Fault]:
         expected = render_sums(manifest)
         with path.open("rb") as file:
             if file.read(len(expected) + 1) != expected:
-                faults.append(Fault("changed", str(path), "contains other checksums", "the checksums in the manifest"))
+                faults.append(
+                    Fault("changed", str(path), "contains different checksums", "the checksums in the manifest")
+                )
     return faults
 
 
 def extra_files(manifest: BuildManifest, names: Iterable[str]) -> list[str]:
-    """Return the files in a build's folder, out of ``names``, that aren't outputs.
+    """Return the files among ``names``, in a build's folder, that aren't outputs.
 
     Files that `rocwheel index` writes in this folder don't count.
     """

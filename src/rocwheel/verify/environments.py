@@ -41,7 +41,7 @@ class AddedFiles(msgspec.Struct, frozen=True):
     extra: tuple[Path, ...] = ()
     """The files of unknown origin."""
     linked: dict[Path, Path] = {}
-    """The files in device packages that files in the development tree link to, keyed by the latter.
+    """The files in device packages that are the targets of links in the development tree, keyed by the link.
 
     RECORD lists them.
     """

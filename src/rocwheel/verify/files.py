@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SubjectKind = Literal["build", "wheel", "sdist", "checksums", "index", "environment"]
 FaultKind = Literal["missing", "extra", "changed", "damaged", "unlisted", "link"]
-"""A file that is missing, is extra, has other bytes, can't be read, isn't listed, or is a symbolic link."""
+"""A file that is missing, extra, changed, unreadable, unlisted, or a symbolic link."""
 
 
 class Fault(msgspec.Struct, frozen=True):

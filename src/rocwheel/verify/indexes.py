@@ -146,17 +146,17 @@ def _compare_metadata(listed: ListedHere, faults: list[Fault]) -> None:
 
 
 class _Disagreement(msgspec.Struct, frozen=True):
-    """A project's page that has other data about a file than the other form of the page."""
+    """A project's page whose data about a file differs from the other form of the page."""
 
     page: Path
     filename: str
     is_listed: bool
-    """Whether the page lists the file with other hashes."""
+    """Whether the page lists the file with different hashes."""
 
     @property
     def fault(self) -> Fault:
         """The fault in the report."""
-        found = f"lists {self.filename} with other hashes" if self.is_listed else f"doesn't list {self.filename}"
+        found = f"lists {self.filename} with different hashes" if self.is_listed else f"doesn't list {self.filename}"
         return Fault("unlisted", str(self.page), found, "the same contents as the other page")
 
 

@@ -184,7 +184,7 @@ def _sums_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
     except MissingFileError:
         return
     if found != expected:
-        yield Fault("changed", place, "contains other checksums", "the checksums in the manifest")
+        yield Fault("changed", place, "contains different checksums", "the checksums in the manifest")
 
 
 def _extra_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:

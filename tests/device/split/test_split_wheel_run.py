@@ -155,12 +155,12 @@ def test_each_wheel_has_a_bill_of_materials_with_what_it_came_from(library: Path
         ),
         record_digest(wheel),
     )
-    assert pedigree(device) == ("rocwheel device split: took the device code for gfx906", record_digest(wheel))
+    assert pedigree(device) == ("rocwheel device split: received the device code for gfx906", record_digest(wheel))
     named = [bill_of(path)["metadata"]["component"]["purl"] for path in (host, device)]
     assert named == ["pkg:pypi/my-torch@1.0", "pkg:pypi/my-torch-device-gfx906@1.0"]
     joined = Path(join_wheels(host, [device], tmp_path / "joined", DATE).path)
     assert pedigree(joined) == (
-        "rocwheel device join: brought device code back to torch/lib/libfat.so", record_digest(host),
+        "rocwheel device join: restored the device code of torch/lib/libfat.so", record_digest(host),
     )  # fmt: skip
 
 

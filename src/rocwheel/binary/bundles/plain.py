@@ -103,7 +103,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return tuple(entry.target for entry in self.entries if entry.target is not None)
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return the problems of a bundle with a valid layout: those that some or all readers refuse."""
+        """Return the problems because of which some or all readers refuse a bundle with a valid layout."""
         problems = []
         if not self.entries:
             problems.append("the bundle has no entries")
@@ -142,7 +142,8 @@ def read_offload_bundle(head: Data, *, place: CodePlace, available: int | None =
     """Read the header of the bundle at the start of ``head``.
 
     ``available`` is the maximum size of the whole bundle, if ``head`` is only its beginning. Raises `DeviceCodeError`
-    for a truncated header, more than 1024 entries, IDs that don't parse, and payloads that overlap or lie outside.
+    for a truncated header, more than 1024 entries, IDs that don't parse, and payloads that overlap or are outside the
+    bundle.
     """
     available = len(head) if available is None else available
     if len(head) < HEADER_LAYOUT.size:

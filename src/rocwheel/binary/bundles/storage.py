@@ -55,9 +55,9 @@ _STRONGER = (
     _Strength(HIGHEST_LEVEL, 3, 2.16, 1.08),
 )
 _MUCH = 16 << 20
-"""The size in bytes from which code isn't compressed again at levels that can't succeed."""
+"""The minimum size in bytes of code that isn't compressed again at levels that can't succeed."""
 _LONG = 5
-"""The time in seconds from which compression at a stronger level is announced."""
+"""The minimum time in seconds of a compression at a stronger level that is announced."""
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):

@@ -228,8 +228,8 @@ class ElfSection(msgspec.Struct, frozen=True):
 def read_sections(data: Buffer, *, name: str) -> tuple[ElfSection, ...]:
     """Read the section headers, including the first (null) header; return an empty tuple if there are no headers.
 
-    Raises `ElfError` if the file isn't a usable ELF file or a section lies outside the file; ``name`` identifies the
-    file in errors.
+    Raises `ElfError` if the file isn't a usable ELF file or a section is outside the file; ``name`` identifies the file
+    in errors.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)
@@ -265,7 +265,7 @@ def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str
 def is_detached_debug(sections: Iterable[ElfSection]) -> bool:
     """Return whether the file has only detached debug information of a program (``objcopy --only-keep-debug``).
 
-    Such a file keeps the program headers of its program, but of the data that the headers describe, only the notes.
+    Such a file keeps the program headers of its program, but only the notes from the data that the headers describe.
     """
     loaded = [section.type for section in sections if section.flags & SHF_ALLOC]
     return bool(loaded) and all(kind in {SHT_NOBITS, SHT_NOTE} for kind in loaded)

@@ -150,8 +150,8 @@ def _alignment(segments: Iterable[Segment]) -> int:
 def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
     """Raise `ElfError` if a loaded segment reaches beyond the end of the file, or takes pages of another segment.
 
-    Loaders map each segment over earlier segments. So at an address in both, memory has other bytes than the file has
-    for the first segment.
+    Loaders map each segment over earlier segments. So at an address in both segments, the bytes in memory differ from
+    the first segment's bytes in the file.
     """
     loaded = load_segments(segments)
     for segment in loaded:

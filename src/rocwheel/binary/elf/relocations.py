@@ -101,7 +101,7 @@ def resolve_pointers(
     """Return the pointers at ``offsets`` in ``section``, as the linker or the dynamic loader resolves them.
 
     For a pointer without a relocation, or in a RELR table, the address is stored in the pointer itself. Raises
-    `ElfError` if a pointer lies outside the file.
+    `ElfError` if a pointer is outside the file.
     """
     base = 0 if header.type == ET_REL else section.address
     wanted = {base + offset: offset for offset in offsets}

@@ -339,7 +339,7 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_linkage(file: DynamicFile) -> Linkage:
-    """Read the symbols of a dynamically linked file; raise `ElfError` if a table lies outside the file."""
+    """Read the symbols of a dynamically linked file; raise `ElfError` if a table is outside the file."""
     return _Reading(file).read()
 
 

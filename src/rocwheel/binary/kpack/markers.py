@@ -257,7 +257,7 @@ def read_split_library(data: Data, *, name: str) -> SplitLibrary | None:
 
 
 def find_split_library(data: Data, *, name: str) -> SplitLibrary | None:
-    """Return what `read_split_library` returns, or `None` for a file that can't hold both host code and device code."""
+    """Return the result of `read_split_library`, or `None` if a file can't hold both host code and device code."""
     return read_split_library(data, name=name) if is_host_file(data) else None
 
 

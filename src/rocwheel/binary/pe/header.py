@@ -348,7 +348,7 @@ def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSect
 
 
 def read_sections(source: PeBytes, header: PeHeader) -> tuple[PeSection, ...]:
-    """Read the section table; raise `PeError` if a section would lie outside the file."""
+    """Read the section table; raise `PeError` if a section would be outside the file."""
     size = header.section_count * SECTION_LAYOUT.size
     table = source.read(header.sections_offset, size, "the section table")
     sections = []

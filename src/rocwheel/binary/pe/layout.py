@@ -67,7 +67,7 @@ def find_layout_faults(data: Buffer, pe: Pe, *, name: str, whole: bool = True) -
         source = PeBytes(view, name)
         image = Image(source, pe.header, pe.sections)
         faults = [LayoutFault(FaultKind.LAYOUT, found) for found in find_loader_faults(image)]
-        for what, size in (("takes", pe.header.image_size), ("has a file of", source.size)):
+        for what, size in (("takes", pe.header.image_size), ("is", source.size)):
             if size >= _LARGEST_IMAGE:
                 found = f"{what} {size / 2**30:.1f} GiB, but Windows loads only files of less than 2 GiB"
                 faults.append(LayoutFault(FaultKind.SIZE, found))

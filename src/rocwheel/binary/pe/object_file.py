@@ -48,7 +48,7 @@ class ObjectFile(msgspec.Struct, frozen=True):
 
 
 def read_object_file(source: PeBytes) -> ObjectFile:
-    """Read the headers; raise `PeError` if sections or tables lie outside the file."""
+    """Read the headers; raise `PeError` if sections or tables are outside the file."""
     machine, number, _, symbols_at, symbols, _, _ = source.unpack(_HEADER, 0, "the COFF header")
     source.require(symbols_at, symbols * _SYMBOL.size, "the symbol table")
     strings_at = symbols_at + symbols * _SYMBOL.size if symbols_at else 0

@@ -158,7 +158,7 @@ def _require_folder(device: Path) -> None:
     found = "is a standalone archive" if is_archive else "isn't a folder"
     folder = device.resolve().parent
     root = folder.parent if folder.name == ARCHIVE_FOLDER else folder
-    remedy = f"Specify the folder whose content goes over the host's, such as {root}." if is_archive else ""
+    remedy = f"Specify the folder whose content is added to the host's, such as {root}." if is_archive else ""
     raise InputError(device, found, expected=expected, remedy=remedy)
 
 

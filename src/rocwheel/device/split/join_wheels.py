@@ -180,7 +180,7 @@ class _Joining:
                 with content.view() as data:
                     targets.update(device_targets(data, name=name))
             texts[DECLARATION_NAME] = encode_declaration(targets)
-        notes = change_notes("rocwheel device join", {"brought device code back to": [*self._found.joins]})
+        notes = change_notes("rocwheel device join", {"restored the device code of": [*self._found.joins]})
         wheel.close(texts | changed_bill(self._host.members, self._host.dist_info, notes))
 
     def _add_joined(self, member: ZipMember, plan: JoinPlan, wheel: OpenWheel, packer: WheelPacker) -> None:

@@ -329,7 +329,7 @@ def _find_sections(image: Image) -> tuple[PeSection, PeSection]:
     """Return the sections of device code and of markers; raise `NotJoinableError` if the markers can't be removed."""
     section = pe_code_section(image.sections)
     last = max(image.sections, key=lambda one: one.address)
-    assert section is not None, "that is where the wrappers were found"
+    assert section is not None, "the wrappers were found in this section"
     if last.name not in PE_MARKER_NAMES or last != image.sections[-1]:
         raise NotJoinableError(
             CodePlace(image.source.name),
@@ -400,6 +400,6 @@ def _read(source: ElfBytes) -> HostTables:
     segments = realigned(segments, is_program=is_program)
     require_known_machine(source.name, header.machine)
     section = elf_code_section(sections)
-    assert section is not None, "that is where the wrappers were found"
+    assert section is not None, "the wrappers were found in this section"
     marker = next((one for one in sections if one.name == MARKER_SECTION), None)
     return HostTables(source.name, ElfTables(header, segments, sections), section, marker)

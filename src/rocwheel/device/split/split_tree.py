@@ -127,7 +127,7 @@ def require_free(plan: SplitPlan, taken: Iterable[str]) -> None:
     """Raise `InputError`, or `ProblemsError` for several problems, for archives whose path is in ``taken``."""
     names = {path.lower() for path in taken}
     places = dict.fromkeys(archive.path for archive in plan.iter_archives())
-    remedy = "Join first, or specify another folder with --archives."
+    remedy = "Join the tree first, or specify another folder with --archives."
     found, expected = "is already in the tree, but the split would create it", "a tree without this file"
     there = [path for path in places if path.lower() in names]
     raise_all("archives", [InputError(path, found, expected=expected, remedy=remedy) for path in there])

@@ -376,7 +376,7 @@ class SplitWheels:
             archives = {kpack_target(path, source=path) for path in own}
             files = (file.content for file in self.plan.device if _package_of(file.target) == target)
             texts[DECLARATION_NAME] = encode_declaration({*archives, *_targets(files)})
-        notes = change_notes(_COMMAND, {"took the device code for": [target]})
+        notes = change_notes(_COMMAND, {"received the device code for": [target]})
         name = canonicalize_name(self._names.distribution(target))
         return texts | changed_bill(self.wheel.members, self.wheel.dist_info, notes, name=name)
 

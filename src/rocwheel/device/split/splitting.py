@@ -286,7 +286,7 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
             archive.path,
             "is already in the tree, but the split would create it",
             expected="a tree without this file",
-            remedy="Join first.",
+            remedy="Join the tree first.",
         )
         for archive in plan.iter_archives()
         if archive.path.lower() in taken

@@ -234,10 +234,11 @@ class BundleGroup(msgspec.Struct, frozen=True):
 
 
 def group_units(units: Iterable[BundleUnit], name: str, *, limit: int = ARCHIVE_LIMIT) -> tuple[BundleGroup, ...]:
-    """Return the groups of a library's units. The largest is called ``name``, the others ``name-part2`` and so on.
+    """Return the groups of a library's units.
 
-    No archive in a group exceeds ``limit`` bytes, even if its code doesn't compress. Raises `KpackError` for a single
-    unit that exceeds the limit.
+    The largest group is called ``name``, and the other groups are called ``name-part2``, ``name-part3``, and so on. No
+    archive in a group exceeds ``limit`` bytes, even if its code doesn't compress. Raises `KpackError` for a single unit
+    that exceeds the limit.
     """
     by_gpus: dict[frozenset[TargetId], list[BundleUnit]] = defaultdict(list)
     for unit in units:
