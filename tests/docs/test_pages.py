@@ -62,7 +62,7 @@ def test_every_file_that_the_page_on_architecture_names_exists() -> None:
 
 
 def test_the_table_of_rooms_names_each_room_with_its_folders() -> None:
-    table = (DOCS / "architecture.md").read_text().partition("\n## Rooms")[2].partition("\n## ")[0]
+    table = (DOCS / "architecture.md").read_text().partition("\n## Parts")[2].partition("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
     named = {room: set(re.findall(r"`(\w+)/`", row[-1])) for row in rows for room in re.findall(r"`(\w+)/`", row[0])}
     assert named == {room: _folders(room) for room in _folders("")}
