@@ -3,9 +3,10 @@
 Only the names in ``__all__`` of this module are stable. All other modules of rocwheel are private and can change
 without notice.
 
-The functions print nothing and log their warnings. They raise `InputError` for input that can't be used, `WorkError`
-for work that failed, for example, because of a full disk, and `ProblemsError` for several problems. All these errors
-are subclasses of `RocwheelError`. Returned values have the same field names as the commands' JSON documents.
+The functions print nothing and log their warnings. They raise `InputError` for input that can't be used, and
+`WorkError` for work that failed, for example, because of a full disk. They raise `ProblemsError` for several problems.
+All these errors are subclasses of `RocwheelError`. Returned values have the same field names as the commands' JSON
+documents.
 """
 
 from __future__ import annotations

@@ -305,9 +305,9 @@ def read_facts(catalog: Catalog, executor: Executor, platform: Platform | None =
 
     ``platform`` is the system that the user specified.
 
-    Raises `ProblemsError` with every file that can't be read, is a damaged ELF file, or is a DLL or program that a tree
-    for Windows can't contain. Raises `InputError` if the tree has files for several systems, or for a system other than
-    ``platform``.
+    Raises `ProblemsError` with every file that can't be read or is a damaged ELF file, and with every DLL or program
+    that a tree for Windows can't contain. Raises `InputError` if the tree has files for several systems, or for a
+    system other than ``platform``.
     """
     files = [entry for entry in catalog.entries if entry.source]
     chunks = [files[start : start + _CHUNK] for start in range(0, len(files), _CHUNK)]

@@ -134,9 +134,9 @@ class Choice(msgspec.Struct, frozen=True):
 def make_choices(packages: Sequence[GpuPackage]) -> list[Choice]:
     """Return the variants of packages that differ only in the GPU, in canonical order of targets.
 
-    Each target gets the package whose code fits best: its own package, then relabeled code, then generic code for the
-    fewest processors, then the smallest family. It also gets the packages for kernels that it shares with other
-    targets. Targets with the same packages share a variant.
+    Each target gets the package whose code fits best. The target's own package comes first, then relabeled code, then
+    generic code for the fewest processors, and then the smallest family. A target also gets the packages for kernels
+    that it shares with other targets. Targets with the same packages share a variant.
     """
     by_target: dict[str, tuple[GpuPackage, ...]] = {}
     for target in sorted({target for package in packages for target in package.targets}, key=sort_key):
@@ -439,8 +439,8 @@ def add_to_all(groups: Collection[Sequence[Path]]) -> Iterator[tuple[Path, Added
     """Write the variant wheels in all folders with packages for single GPUs, and yield the results for each folder.
 
     Each of the ``groups`` contains the folders of one index. All wheels are planned before the first one is written.
-    Raises `InputError`, or `ProblemsError` for several errors, if no folder contains packages for single GPUs, or if
-    two wheels of an index would have the same name. Also raises the same errors as `add_variants`.
+    Raises `InputError`, or `ProblemsError` for several errors, if no folder contains packages for single GPUs. Raises
+    the same errors if two wheels of an index would have the same name, and whenever `add_variants` raises them.
     """
     problems: list[RocwheelError] = []
     planned = attempt_all(plan_added, dict.fromkeys(chain.from_iterable(groups)), problems)

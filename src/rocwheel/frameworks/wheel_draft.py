@@ -51,8 +51,8 @@ class InputFiles:
     def find(self, wanted: str) -> dict[str, Path]:
         """Return the files whose path ends with ``wanted``, keyed by file name. Patterns work as in a shell.
 
-        Raises `InputError` in these cases: no file matches, two different files match a path without patterns, or two
-        files that match a pattern have the same name.
+        Raises `InputError` if no file matches, or if two different files match a path without patterns. Raises the same
+        error if two files that match a pattern have the same name.
         """
         return self._found(wanted, depth=1)
 

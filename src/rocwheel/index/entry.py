@@ -242,8 +242,8 @@ def read_entry(path: Path, advance: Callable[[int], object] = SILENT.advance) ->
     """Read a wheel or sdist. The whole file is hashed, unpacked, and compared with its checksums.
 
     ``advance`` is called repeatedly with the number of bytes that were hashed. Raises `InputError` for an invalid
-    distribution name, for an unreadable or damaged file, for metadata that disagrees with the name, and for a RECORD
-    that disagrees with the members. Raises `ProblemsError` for several faults.
+    distribution name and for an unreadable or damaged file. Raises the same error for metadata that disagrees with the
+    name, and for a RECORD that disagrees with the members. Raises `ProblemsError` for several faults.
     """
     name = parse_path(path)
     is_wheel = path.name.endswith(".whl")

@@ -56,8 +56,9 @@ class Listing(msgspec.Struct, frozen=True):
 def list_folder(dist_dir: Path, output: Path, *, may_be_empty: bool = False) -> Listing:
     """Return the contents of ``dist_dir``. ``output`` and folders with index pages don't count as subfolders.
 
-    Raises `InputError` for a folder that can't be listed, for a folder without distributions unless ``may_be_empty`` is
-    true, and for the folder of a build or mirror, because its `BUILT_FOLDER` should be specified instead.
+    Raises `InputError` for a folder that can't be listed, and for a folder without distributions unless
+    ``may_be_empty`` is true. Raises the same error for the folder of a build or mirror, because its `BUILT_FOLDER`
+    should be specified instead.
     """
     try:
         listing, folders = _look(dist_dir)
@@ -108,8 +109,8 @@ def _look(dist_dir: Path) -> tuple[Listing, list[str]]:
 def find_families(dist_dir: Path, output: Path) -> tuple[str, ...]:
     """Return the subfolders in a `Listing` that contain distributions themselves.
 
-    The result is empty if the folder can't be listed, or if the index is among the distributions, because then there is
-    no place for family indexes. Raises `InputError` for a failing disk.
+    The result is empty if the folder can't be listed. It is also empty if the index is among the distributions, because
+    then there is no place for family indexes. Raises `InputError` for a failing disk.
     """
     try:
         if dist_dir.resolve() == output.resolve():

@@ -1,8 +1,8 @@
 """Records the files that earlier runs of an index have read and written.
 
 A file is not read again while its size, times, and inode stay the same, as in Git's index. Timestamps have a limited
-resolution. If a file was modified shortly before it was read, a later change might not show, so the file is read again
-(git's documentation calls such a file "racily clean"). The same applies to files that a run has written: the first run
+resolution. If a file was modified shortly before it was read, a later change might not show, so the file is read again.
+Git's documentation calls such a file "racily clean". The same applies to files that a run has written: the first run
 that starts late enough compares them again.
 """
 

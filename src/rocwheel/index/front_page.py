@@ -185,8 +185,8 @@ def noted_url(page: bytes) -> str:
 def checked_url(text: str) -> str:
     """Return the address with a slash at its end.
 
-    Raises `InputError` for another kind of address, for an address with a password, which a page would publish, and for
-    characters that a shell would not read as plain text.
+    Raises `InputError` for another kind of address, and for characters that a shell would not read as plain text.
+    Raises the same error for an address with a password, which a page would publish.
     """
     expected = "an address such as https://example.org/rocm/simple/"
     try:

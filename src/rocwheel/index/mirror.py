@@ -113,8 +113,8 @@ def plan_mirror(
     """Read the pages of indexes, and return the files for a mirror of these indexes.
 
     For ``serves``, see `choose_projects`. ``dependencies`` reads the requirements of files, if they are wanted. Raises
-    all problems together: names that no index has, pooled names that can't be pooled, unreadable pages, untrusted
-    files, and pooled files with different bytes in two indexes.
+    all problems together: names that no index has, names that can't be pooled, unreadable pages, untrusted files, and
+    pooled files with different bytes.
     """
     choice.check()
     try:

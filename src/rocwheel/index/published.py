@@ -324,8 +324,8 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Ma
     """Return the published contents with new files added. Existing entries stay.
 
     ``bases`` contains the path to each new file, keyed by name. Raises `InputError` or `ProblemsError` for a file whose
-    contents differ from the published file with its name, and for a distribution that is published with another file
-    name.
+    contents differ from the published file with its name. Raises the same errors for a distribution that is published
+    with another file name.
     """
     added = list(new)
     raise_all(place, list(_conflicts(place, published, added)))

@@ -129,9 +129,9 @@ class Pages(PageReader):
         1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page counts. 2. The HTML page
         loses the mark. 3. The JSON page omits the value, as for every other file.
 
-        A publisher who reads the HTML page before step 2 and the JSON page after step 3 notices that the HTML page has
-        changed, and reads both pages again. Changes based on older pages are rejected because the JSON page has
-        changed.
+        A publisher may read the HTML page before step 2 and the JSON page after step 3. This publisher notices that the
+        HTML page has changed, and reads both pages again. Changes based on older pages are rejected because the JSON
+        page has changed.
         """
         self.change(project, lambda published: published.mark(yanking))
         if yanking.unyanked:

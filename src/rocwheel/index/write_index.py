@@ -1,8 +1,8 @@
 """Writes a simple index as a tree of static files, for ``file://`` URLs and any web server.
 
 A run first plans the index, and finds the parts that already exist. Unchanged pages are neither regenerated nor read.
-Stamps show changes: the stamps of the distributions, of their files in the index, of the pages, and of the project's
-folder, which changes with every added or removed file.
+Changes are visible in the stamps of the distributions, of their files in the index, of the pages, and of the project's
+folder. The folder's stamp changes with every added or removed file.
 """
 
 from __future__ import annotations

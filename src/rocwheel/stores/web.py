@@ -59,7 +59,7 @@ def check_step(origin: str, url: str) -> None:
 
     Content may lead to the web. Content from https may lead only to https, and a URL with a user or password only to
     the same server. A local file or a file in a bucket may also lead to any other file in the same place, because its
-    author could write there anyway.
+    author can also write to that place.
     """
     place, shown = shown_url(origin), quoted(shown_url(url))
     try:

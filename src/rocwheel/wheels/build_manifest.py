@@ -151,8 +151,9 @@ def read_manifest_text(path: Path) -> bytes:
 def parse_manifest(data: bytes, source: str) -> BuildManifest:
     """Parse the JSON text of a manifest.
 
-    Raises `InputError` if the text isn't a manifest, was written by a newer rocwheel, has an output path that is
-    duplicated or leads out of the folder, or has an impossible location. Raises `ProblemsError` for several problems.
+    Raises `InputError` if the text isn't a manifest or was written by a newer rocwheel. Raises the same error for an
+    impossible location, and for an output path that is duplicated or leads out of the folder. Raises `ProblemsError`
+    for several problems.
     """
     if not data.strip():
         raise InputError(source, "is empty", expected=_EXPECTED, remedy="Copy the file again, or repeat the build.")

@@ -5,7 +5,7 @@ documentation calls such a file "racily clean".
 
 A member's key is the hash of its bytes after all edits. The cache stores the packed bytes under that hash, the codec,
 its level, and its identity. A member that is packed in blocks has an entry that lists its blocks. The blocks of a
-sequence are also stored under the hash of their own bytes, so a change in one part of a tar doesn't invalidate the
+sequence are also stored under the hash of their own bytes. So a change in one part of a tar doesn't invalidate the
 other blocks.
 
 The cache also stores the hashes of unchanged files under their stamps, so that these files don't need to be read again.

@@ -243,9 +243,9 @@ def _words(document: _Document) -> Iterator[tuple[str, str]]:
 def read_wheel_text(data: bytes | None, *, label: str, wheel: str, dist_info: str) -> VariantMetadata | None:
     """Return the ``variant.json`` of a wheel with ``label`` in its file name, or `None` for a plain wheel.
 
-    ``data`` is the file's text. Raises `InputError` for a label without the file, or for the file without a label,
-    because installers with variant support would treat such a wheel as a wheel for every machine. Raises the same
-    errors as `parse_metadata`.
+    ``data`` is the file's text. Raises `InputError` for a label without the file, or for the file without a label.
+    Installers with variant support would treat such a wheel as a wheel for every machine. Raises the same errors as
+    `parse_metadata`.
     """
     place = f"{dist_info}/{load_draft().names.in_wheel}"
     if data is None and not label:

@@ -83,11 +83,11 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
 def read_archive(path: Path) -> Archive:
     """Read the central directory of an archive, without entries for folders and without unpacking members.
 
-    Raises `InputError` if the file isn't a ZIP archive, if it is damaged, or if a member is encrypted or uses a method
-    other than stored and deflate. Also rejects members that unpack to more than `most_unpacked` bytes, and anything
-    that programs interpret differently: duplicate names, members that share bytes, a local header that contradicts the
-    directory, and all other problems that `rocwheel.wheels.zip_headers` finds. Bytes after the end of a member's packed
-    bytes are found when the member is unpacked.
+    Raises `InputError` if the file isn't a ZIP archive or is damaged. Raises the same error if a member is encrypted or
+    uses a method other than stored and deflate. Rejects members that unpack to more than `most_unpacked` bytes, and
+    anything that programs interpret differently. These are duplicate names, members that share bytes, a local header
+    that contradicts the directory, and all other problems that `rocwheel.wheels.zip_headers` finds. Bytes after the end
+    of a member's packed bytes are found when the member is unpacked.
     """
     try:
         opened = open_regular(path)

@@ -164,8 +164,8 @@ def open_content(member: ZipMember, *, limit: int | None = None) -> Iterator[Fil
 def open_unpacked(member: ZipMember, *, limit: int | None = None) -> Iterator[tuple[FileRange, Digest]]:
     """Yield the unpacked bytes as a range, with their digest.
 
-    A stored member is a range of the archive. A deflated member is unpacked into an unnamed temporary file that is
-    deleted when the block ends, so that a library of half a gigabyte takes no memory. Raises `InputError` if a member
+    A stored member is a range of the archive. A deflated member is unpacked into an unnamed temporary file, so that a
+    library of half a gigabyte takes no memory. The file is deleted when the block ends. Raises `InputError` if a member
     is damaged or a deflated member has more than ``limit`` bytes, and `WorkError` if the temporary file can't be
     written. Both errors name the member.
     """

@@ -96,7 +96,7 @@ class Posix:
         next to the package can also create such a folder or a link, so they aren't trusted. Raises `OSError` if the
         folder doesn't exist.
 
-        If the package has an access ACL, its group isn't trusted: the group bits are then the ACL's mask, and not the
+        If the package has an access ACL, its group isn't trusted. The group bits are then the ACL's mask, and not the
         permissions of the group (acl(5), https://man7.org/linux/man-pages/man5/acl.5.html).
         """
         installed = package.stat()
