@@ -168,6 +168,24 @@ LibraryEntry("rocdxg", "core", "librocdxg*.so*", "", optional=True)
             id="HIP",
         ),
         pytest.param(
+            sources.parse_jax_configs,
+            "# common:x --y\ncommon:rocm --z\nbuild:wheel --config=rocm\nbuild:wheel --config=more --x\nbuild --z\n",
+            {"rocm": "", "wheel": "more rocm"},
+            id="configs of JAX",
+        ),
+        pytest.param(
+            sources.parse_jax_targets,
+            'jax_wheel(\n    name = "a_wheel",\n    x = 1,\n)\n',
+            {"a_wheel": ""},
+            id="BUILD of JAX",
+        ),
+        pytest.param(
+            sources.parse_jax_pythons,
+            '"3.12": "//build:requirements_lock_3_12.txt",\n"3.14-ft": "//build:requirements_lock_3_14_ft.txt",\n',
+            {"3.12": "", "3.14-ft": ""},
+            id="WORKSPACE of JAX",
+        ),
+        pytest.param(
             sources.parse_amdsmi_header, "#define AMDSMI_LIB_VERSION_MAJOR 30\n", {"libamd_smi.so.30": ""}, id="AMD SMI"
         ),
     ],
@@ -189,6 +207,9 @@ def test_each_source_becomes_names_with_values(
         (sources.parse_target_lines, "<html>", "here: names the target '<html>'"),
         (sources.parse_target_lines, "", "here: has no entry; expected GPU targets"),
         (sources.parse_bazelrc, "common:rocm --x", "here: sets TF_ROCM_AMDGPU_TARGETS 0 times"),
+        (sources.parse_jax_configs, "build --x\n", "here: has no entry; expected lines of configs"),
+        (sources.parse_jax_targets, "", "here: has no entry; expected targets"),
+        (sources.parse_jax_pythons, "", "here: has no entry; expected files with requirements"),
         (sources.parse_amd_gpus, "AMD Radeon:\n  AMD Radeon One:\n    arch: x\n", "here: can't be read ('gfx')"),
         (sources.parse_amd_gpus, "- a\n", "here: can't be read"),
         (sources.parse_pci_ids, "<html>", "here: has no entry; expected devices of vendor 1002"),
@@ -304,6 +325,30 @@ def test_an_equal_table_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "  no differences",
         "1 check, 0 unexplained differences, 0 unreadable sources",
     ]
+
+
+def test_a_name_that_jax_lost_and_a_new_python_fail_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "jax-bazelrc": "common:clang --copt=x\n",
+        "jax": "build:rocm_release_wheel --config=rocm\nbuild:rocm_rbe --x\ncommon:new --config=rocm\n",
+        "jax-wheels": 'jax_wheel(\n    name = "jax_rocm_pjrt_wheel",\n)\n',
+        "jax-workspace": '    "3.15": "//build:requirements_lock_3_15.txt",\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    options = [word for name in files for word in ("--source", f"{name}={tmp_path / name}")]
+    assert command.main(["jax-tree", *options]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "  missing in the table: python 3.15" in lines
+    assert "  missing in the source: target //jaxlib/tools:jax_rocm_plugin_wheel" in lines
+    assert "  missing in the source: config rocm_rbe_dynamic (build/rocm/rocm.bazelrc)" in lines
+    assert (
+        "  different: rocm_release_wheel: the table has 'rocm rocm_clang_hermetic rocm_release_wheel', the source "
+        "'rocm rocm_release_wheel'"
+    ) in lines
+    assert not any("config new" in line or "config clang " in line or "rocm_pjrt_wheel)" in line for line in lines)
 
 
 def test_a_newer_soname_than_the_table_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

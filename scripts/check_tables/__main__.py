@@ -1,4 +1,4 @@
-"""Compare the tables of GPU targets, products, and libraries with their public sources; print what is missing.
+"""Compare the tables of GPUs, products, libraries, and names in JAX with their public sources; print what is missing.
 
 Usage: python -m scripts.check_tables [--source NAME=PATH]... [CHECK]...
 

@@ -11,6 +11,8 @@ from rocwheel.binary.code_objects import known_processors, machine_of
 from rocwheel.core.decoding import read_table
 from rocwheel.environment.known_libraries import find_sdk_dll
 from rocwheel.environment.sdk_layout import find_sdk_library, other_versions, sdk_folders, short_name
+from rocwheel.frameworks.jax.bazelrc import JAX_ROCM_BAZELRC
+from rocwheel.frameworks.jax.jax_tree import jax_tree
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.errors import AmbiguousProductError
 from rocwheel.targets.target_set import product_key, target_of_product
@@ -177,6 +179,42 @@ def _pci_products(chips: Mapping[str, str]) -> Callable[[Sequence[str]], Facts]:
     return read
 
 
+_JAX_SOURCES = ("jax-bazelrc", "jax", "jax-wheels", "jax-workspace")
+_JAX_PACKAGE = "//jaxlib/tools:"
+_ROCM_CONFIG = "rocm_release_wheel"
+
+
+def _jax_tree(_: Facts) -> Facts:
+    tree = jax_tree()
+    rocm = [*tree.targets.values(), *(f"{label}_editable" for label in tree.targets.values())]
+    targets = (tree.git_hash.removeprefix("--"), *rocm, *tree.other_targets.values())
+    return {
+        **{f"config {name}": file for file, names in tree.configs.items() for name in names},
+        **{f"target {label}": "" for label in targets},
+        **{f"python {version}": "" for version in tree.python_versions},
+        _ROCM_CONFIG: " ".join(sorted(tree.included)),
+    }
+
+
+def _jax_sources(texts: Sequence[str]) -> Facts:
+    """Return the names in JAX's files that the table has, and all Python versions and included configs."""
+    files = (".bazelrc", JAX_ROCM_BAZELRC)
+    configs = [sources.parse_jax_configs(text, name) for text, name in zip(texts[:2], _JAX_SOURCES, strict=False)]
+    found = {f"config {name}": file for file, names in zip(files, configs, strict=True) for name in names}
+    found |= {f"target {_JAX_PACKAGE}{name}": "" for name in sources.parse_jax_targets(texts[2], _JAX_SOURCES[2])}
+    pythons = {f"python {version}": "" for version in sources.parse_jax_pythons(texts[3], _JAX_SOURCES[3])}
+    included, added = set[str](), {_ROCM_CONFIG}
+    while added:
+        included |= added
+        added = {one for name in added for one in configs[1].get(name, "").split()} - included
+    known = _jax_tree({})
+    return (
+        {name: value for name, value in found.items() if name in known}
+        | pythons
+        | {_ROCM_CONFIG: " ".join(sorted(included))}
+    )
+
+
 _DEBIAN = {
     "debian-13": "trixie",
     "debian-forky": "forky",
@@ -210,6 +248,7 @@ def make_checks(settings: Settings) -> list[Check]:
     pci = ("amdgpu-ids", "pci-ids")
     return [
         *checks,
+        Check("jax-tree", "frameworks/jax/jax_tree.toml", _JAX_SOURCES, _jax_sources, _jax_tree),
         Check(
             "pci-products",
             f"{catalog}, target",

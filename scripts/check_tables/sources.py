@@ -114,6 +114,25 @@ def parse_bazelrc(text: str, source: str) -> Facts:
     return _target_names(lists[0].split(","), source)
 
 
+def parse_jax_configs(text: str, source: str) -> Facts:
+    """Return the configs that a ``.bazelrc`` of JAX defines, each with the configs that it includes."""
+    included = defaultdict[str, list[str]](list)
+    for name, options in re.findall(r"^(?:common|build|test):([\w.-]+)[ \t]+(.*)$", text, re.MULTILINE):
+        included[name] += re.findall(r"--config=([\w.-]+)", options)
+    return _require({name: " ".join(sorted(found)) for name, found in included.items()}, source, "lines of configs")
+
+
+def parse_jax_targets(text: str, source: str) -> Facts:
+    """Return the names of the targets in a BUILD file of JAX."""
+    return _require(dict.fromkeys(re.findall(r'^    name = "([\w.-]+)",$', text, re.MULTILINE), ""), source, "targets")
+
+
+def parse_jax_pythons(text: str, source: str) -> Facts:
+    """Return the Python versions that JAX's ``WORKSPACE`` has requirements for."""
+    versions = re.findall(r'"(3\.[0-9]+(?:-ft)?)": "//build:requirements_lock_', text)
+    return _require(dict.fromkeys(versions, ""), source, "files with requirements")
+
+
 def parse_amd_gpus(text: str, source: str) -> Facts:
     """Return the targets of the products in ``gpus.yaml`` of AMD's documentation, and of their integrated GPUs."""
     targets = defaultdict[str, set[str]](set)

@@ -185,7 +185,7 @@ IN_JAX = 'schema = 1\ntree = "jax"\ntargets = ["gfx90a"]\npython-versions = ["3.
 @pytest.mark.slow
 def test_the_commands_for_jax_build_its_own_targets(tmp_path: Path) -> None:
     (tmp_path / "rocm.toml").write_text(IN_JAX)
-    printed = rocwheel("jax", "commands", "--version", "0.12.0", "--remote", cwd=tmp_path).stdout
+    printed = rocwheel("jax", "commands", "--remote", cwd=tmp_path).stdout
     (pjrt, plugin) = [line for line in printed.splitlines() if line.startswith("bazel ")]
     assert pjrt.startswith("bazel build --config=rocm_build_remote --config=python312 ")
     assert pjrt.endswith(" //jaxlib/tools:jax_rocm_pjrt_wheel")
@@ -198,3 +198,23 @@ def test_a_call_in_a_script_becomes_the_targets_of_jax(tmp_path: Path) -> None:
     told = rocwheel("jax", "translate", "--tree", "jax", "--file", "build.sh", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     assert ' --repo_env=ROCM_PATH="$ROCM" //jaxlib/tools:jax_rocm_pjrt_wheel' in told.stdout
+
+
+@pytest.mark.slow
+def test_a_version_is_required_for_rocm_jax_and_refused_for_jax(project: Path) -> None:
+    missing = rocwheel("jax", "commands", cwd=project)
+    assert (missing.returncode, missing.stderr) == (
+        2,
+        "error: rocwheel jax commands: the option --version is missing. See rocwheel jax commands --help.\n",
+    )
+    (project / "rocm.toml").write_text(IN_JAX)
+    makefile = rocwheel("jax", "commands", "--format", "makefile", cwd=project).stdout
+    assert "make BAZEL_OPTIONS=--jobs=8 wheels\n" in makefile
+    assert "VERSION =" not in makefile
+    for words in (["commands"], ["translate", "--tree", "jax", "--file", "x"]):
+        refused = rocwheel("jax", *words, "--version", "0.12.0", cwd=project)
+        assert refused.returncode == 2
+        assert " ".join(refused.stderr.split()) == (
+            "error: --version: has no effect in JAX's own tree, because the wheels have JAX's version. Remove the "
+            "option. To add a suffix, use --repo_env=ML_WHEEL_VERSION_SUFFIX=SUFFIX in the settings' options."
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import click
 
@@ -13,6 +13,7 @@ from rocwheel.cli.app import Group, app
 from rocwheel.cli.options import Output, shared
 from rocwheel.cli.output import print_json, print_text
 from rocwheel.cli.parameters import argument, option
+from rocwheel.core.errors import InputError
 from rocwheel.core.messages import in_one_line, printable
 from rocwheel.core.writing import check_other
 from rocwheel.frameworks.jax.bazelrc import GeneratedFile, render_bazelrc
@@ -117,7 +118,14 @@ class CommandFormChoice(str, Enum):
 
 @jax_app.command()
 def commands(
-    version: Annotated[str, shared("--version", "Set the version of the wheels, which is the JAX version.")],
+    version: Annotated[
+        str,
+        shared(
+            "--version",
+            "Set the version of the wheels, which is the JAX version.",
+            show_default="required, except in JAX's own tree",
+        ),
+    ] = "",
     settings: SettingsOption = Path("rocm.toml"),
     form: Annotated[
         CommandFormChoice, option("--format", help="Print a shell script, a Makefile, or workflow steps.")
@@ -142,6 +150,7 @@ def commands(
     """
     given = read_settings(settings)
     is_jax = given.tree == "jax"
+    _check_version(version, is_required=not (is_jax or jax_rules), is_used=not is_jax)
     if remote and not is_jax and not given.remote_execution:
         raise SettingsError(settings, "has no remote-execution", expected="a file that defines the config rocm_rbe")
     config = "rocm_build_remote" if remote else "rocm_build"
@@ -155,6 +164,24 @@ def commands(
         print_json("jax.commands", 1, {"form": form.value, "text": text})
     else:
         click.echo(text, nl=False)
+
+
+def _check_version(version: str, *, is_required: bool, is_used: bool) -> None:
+    """Raise `InputError` if the version is missing, or if it has no effect."""
+    if is_required and not version:
+        place, found = "rocwheel jax commands", "the option --version is missing"
+        raise InputError(place, found, remedy="See rocwheel jax commands --help.")
+    if version and not is_used:
+        refuse_version()
+
+
+def refuse_version() -> NoReturn:
+    """Raise `InputError` for a version that JAX's own tree doesn't use."""
+    option, found = "--version", "has no effect in JAX's own tree, because the wheels have JAX's version"
+    remedy = (
+        "Remove the option. To add a suffix, use --repo_env=ML_WHEEL_VERSION_SUFFIX=SUFFIX in the settings' options."
+    )
+    raise InputError(option, found, remedy=remedy)
 
 
 @jax_app.command(hidden=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import msgspec
 
-from rocwheel.cli.jax import jax_app
+from rocwheel.cli.jax import jax_app, refuse_version
 from rocwheel.cli.options import Output, shared
 from rocwheel.cli.output import print_json, print_line
 from rocwheel.cli.parameters import argument, option
@@ -127,6 +127,9 @@ def _addition_document(addition: Addition) -> dict[str, Any]:
     }
 
 
+_VERSION = "VERSION"
+
+
 class TreeChoice(str, Enum):
     """The repository that builds the wheels."""
 
@@ -147,7 +150,7 @@ def translate_command(
             help="Translate the calls in this Makefile, shell script, workflow, or Python file.",
         ),
     ] = None,
-    version: Annotated[str, shared("--version", "Set the version of the wheels.")] = "VERSION",
+    version: Annotated[str, shared("--version", "Set the version of the wheels.")] = _VERSION,
     sdk: Annotated[
         str, shared("--with", metavar="DIR", help="Check the wheels against the SDK packages in this folder.")
     ] = "",
@@ -168,6 +171,8 @@ def translate_command(
     if bool(words) == bool(file):
         message = "pass either a command line after --, or --file"
         raise click.BadParameter(message)
+    if tree is TreeChoice.JAX and version != _VERSION:
+        refuse_version()
     if file:
         _translate_files(file, version, sdk, tree.value, json=out.json)
     else:

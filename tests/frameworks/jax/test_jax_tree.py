@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.frameworks.jax.bazel_files import config_options
 from rocwheel.frameworks.jax.bazelrc import JAX_ROCM_BAZELRC, render_bazelrc
 from rocwheel.frameworks.jax.build_py import old_options, old_variables
 from rocwheel.frameworks.jax.commands import BuildOptions, render_makefile, spell_commands
 from rocwheel.frameworks.jax.jax_tree import jax_tree, wheel_rule_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, read_settings
+from rocwheel.frameworks.jax.starlark import render_wheel_targets
 from rocwheel.frameworks.jax.translate import Translation, translate
 from rocwheel.frameworks.jax.words import mark_variables
 from rocwheel.targets.target_set import parse_target_set
+from scripts.check_tables.__main__ import main as check_tables
 from tests.support.jax_checkout import CHECKOUT
 
 BUILD = ("python", "build/build.py", "build", "--wheels=jax-rocm-plugin,jax-rocm-pjrt")
@@ -61,20 +62,15 @@ def jax() -> Path:
     return Path(os.environ[CHECKOUT])
 
 
-def test_jax_defines_the_configs_in_the_table(jax: Path) -> None:
-    for file, names in jax_tree().configs.items():
-        assert set(names) <= config_options((jax / file).read_text()).keys(), file
-
-
-def test_the_release_config_includes_the_configs_in_the_table(jax: Path) -> None:
-    options = config_options((jax / JAX_ROCM_BAZELRC).read_text())
-    found, added = set[str](), {"rocm_release_wheel"}
-    while added:
-        found |= added
-        words = [word for name in added for word in options.get(name, [])]
-        added = {word.removeprefix("--config=") for word in words if word.startswith("--config=")} - found
-    assert found == jax_tree().included
-    assert "--@local_config_rocm//rocm:rocm_path_type=link_only" in options["rocm_release_wheel"]
+def test_the_names_in_the_table_are_those_of_jax(jax: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {
+        "jax-bazelrc": ".bazelrc",
+        "jax": JAX_ROCM_BAZELRC,
+        "jax-wheels": "jaxlib/tools/BUILD.bazel",
+        "jax-workspace": "WORKSPACE",
+    }
+    options = [word for name, file in files.items() for word in ("--source", f"{name}={jax / file}")]
+    assert check_tables(["jax-tree", *options]) == 0, capsys.readouterr().out
 
 
 def test_the_bazelrc_of_jax_imports_the_users_file_but_not_the_one_for_rocm(jax: Path) -> None:
@@ -83,21 +79,13 @@ def test_the_bazelrc_of_jax_imports_the_users_file_but_not_the_one_for_rocm(jax:
     assert imports == ["%workspace%/.jax_configure.bazelrc", "%workspace%/.bazelrc.user"]
 
 
-def test_jax_has_the_targets_in_the_table(jax: Path) -> None:
-    texts = {"//jaxlib/tools": (jax / "jaxlib/tools/BUILD.bazel").read_text(), "//": (jax / "BUILD.bazel").read_text()}
-    tree = jax_tree()
-    editable = [f"{target}_editable" for target in tree.targets.values()]
-    flags = [tree.git_hash.removeprefix("--"), *tree.targets.values(), *editable, *tree.other_targets.values()]
-    for label in flags:
-        package, _, name = label.partition(":")
-        assert f'name = "{name}"' in texts[package], label
-
-
-def test_jax_has_the_python_versions_and_files_in_the_table(jax: Path) -> None:
-    text = (jax / "WORKSPACE").read_text()
-    assert re.findall(r'"(3[.0-9a-z-]+)": "//build:requirements_lock', text) == list(jax_tree().python_versions)
+def test_jax_has_the_files_and_the_labels_that_are_written(jax: Path) -> None:
     assert (jax / jax_tree().requirements).is_file()
-    assert jax_tree().outputs.removeprefix("bazel-bin/") == "jaxlib/tools/dist"
+    text = render_wheel_targets(SETTINGS, None)
+    own = set(re.findall(r'name = "(\w+)"', text))
+    for package, name in re.findall(r'"(?://([\w/]+))?:(\w[\w.]*)"', text):
+        (build,) = (path for path in (jax / (package or "jaxlib/tools")).iterdir() if path.stem == "BUILD")
+        assert name in own or f'"{name}"' in build.read_text(), (package, name)
 
 
 def test_the_table_is_about_options_that_the_old_tool_has() -> None:

@@ -171,7 +171,7 @@ def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
 
 _HEAD = """\
 # "make" or "make wheels" builds all wheels. "make jax-rocm-pjrt" or "make jax-rocm-plugin" builds one of them.
-# To override variables, use the command line: make VERSION=0.12.1 BAZEL_OPTIONS=--jobs=8 wheels
+# To override variables, use the command line: make {}BAZEL_OPTIONS=--jobs=8 wheels
 """
 _PLUGIN = "jax-rocm-plugin"
 
@@ -181,14 +181,18 @@ def render_makefile(
     options: BuildOptions,
     commands_for: Callable[[BazelSettings, BuildOptions], Sequence[Command]] = wheel_commands,
 ) -> str:
-    """Return the Makefile's text. Raises the errors of ``commands_for``."""
-    check_version(options.version)
+    """Return the Makefile's text. If the options have no version, so has the Makefile.
+
+    Raises the errors of ``commands_for``.
+    """
+    if options.version:
+        check_version(options.version)
     variables = {
         "BAZEL": spell_make_value(options.bazel),
         "BAZEL_OPTIONS": spell_make_value(options.bazel_options),
         "CONFIG": spell_make_value([options.config]),
         "ROCWHEEL": "rocwheel",
-        "VERSION": spell_make_value([options.version]),
+        **({"VERSION": spell_make_value([options.version])} if options.version else {}),
         "SDK": spell_make_value([options.sdk]) if options.sdk else "",
         "DEST_DIR": spell_make_value([options.dest_dir]),
         "PYTHON_VERSIONS": " ".join(settings.python_versions),
@@ -206,7 +210,8 @@ def render_makefile(
     for command in commands_for(settings, given):
         recipes.setdefault(command.wheel, []).append(command)
     lines = [f"{name} = {value}".rstrip() for name, value in variables.items()]
-    return _HEAD + "\n".join([*lines, "", *_targets(recipes), ""])
+    head = _HEAD.format("VERSION=0.12.1 " if options.version else "")
+    return head + "\n".join([*lines, "", *_targets(recipes), ""])
 
 
 def _targets(recipes: dict[str, list[Command]]) -> Iterator[str]:
