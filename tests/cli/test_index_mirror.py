@@ -305,8 +305,8 @@ def test_variants_that_the_index_does_not_list_are_refused(run: Run, with_varian
     done = run("index", "mirror", (with_variants / "simple").as_uri(), *words)
     assert done.status == 2
     message = (
-        "rocm-sdk-device: has wheel variants, but its page doesn't list rocm_sdk_device-7.0.0-variants.json. Ask "
-        "the publisher, or omit --variants.\n"
+        "rocm-sdk-device: has wheel variants, but its page doesn't list rocm_sdk_device-7.0.0-variants.json. "
+        "Contact the publisher, or omit --variants.\n"
     )
     assert message in done.stderr
     assert not (tmp_path / "here").exists()

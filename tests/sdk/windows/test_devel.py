@@ -135,8 +135,8 @@ def test_a_file_that_can_not_be_made_is_named_with_what_to_do(
     monkeypatch.setattr("shutil.copy2", refuse)
     assert fail(devel) == (
         f"The ROCm development files can't be expanded in {devel.path} (Access is denied: "
-        f"{devel.path}/_rocm_sdk_core/bin/amdhip64_7.dll). Run `rocm-sdk init` once, while no other program has files "
-        "there open, as a user with write access, with enough free space, before using them read-only."
+        f"{devel.path}/_rocm_sdk_core/bin/amdhip64_7.dll). Run `rocm-sdk init` once, while no other program has open "
+        "files there, as a user with write access, with enough free space, before using them read-only."
     )
 
 
