@@ -193,7 +193,7 @@ def archive(
 ) -> None:
     """Pack each artifact into an archive.
 
-    The same artifact always produces the same bytes.
+    The same artifact always produces an identical archive.
 
     Example: rocwheel artifacts archive artifacts/ --output archives/ blas_lib_gfx942
     """

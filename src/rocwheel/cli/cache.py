@@ -66,7 +66,7 @@ def info(
 ) -> None:
     """Print the locations and sizes of the caches.
 
-    There is a cache of packed files, a cache of folders that were fetched from URLs, and notes about published folders.
+    The caches contain packed files, folders that were fetched from URLs, and notes about published folders.
 
     With --verify, the exit status is 1 if an entry is damaged or can't be read. Builds also detect damage when they
     read an entry, and then repack the file.

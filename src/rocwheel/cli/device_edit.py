@@ -161,7 +161,7 @@ def retarget(
         argument(
             metavar="FROM=TO[,TO...]",
             help="The source target and the new targets. "
-            "As TO, 'extended' means all targets that run the same instructions.",
+            "If TO is 'extended', it means all targets that run the same instructions.",
         ),
     ],
     path: RetargetArgument,

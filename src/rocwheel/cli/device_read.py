@@ -174,8 +174,8 @@ def extract(
 ) -> None:
     """Extract code objects to separate files.
 
-    The command writes one file for each bundle. An object file or a code object counts as one bundle. For a wheel or a
-    folder, it keeps the folder structure and skips files without code for the targets. For split libraries, it also
+    The command writes one file for each bundle. It treats an object file or a code object as one bundle. For a wheel or
+    a folder, it keeps the folder structure and skips files without code for the targets. For split libraries, it also
     reads the archives next to them and in the other paths.
 
     Example: rocwheel device extract librocsparse.so --targets gfx90a:xnack- --output code

@@ -282,7 +282,7 @@ def index(
     """Write a static package index for wheels and sdists.
 
     The index follows PEP 503 and PEP 691. It works with file:// URLs and on any static web server. The packages stay
-    unchanged; core metadata goes next to each file as FILE.metadata.
+    unchanged, and FILE.metadata next to each file contains its core metadata.
 
     A folder of packages in DIST_DIR, such as a folder for a GPU family, gets its own index. That index also lists the
     packages that are directly in DIST_DIR. The exit status is 2 if a file can't be read; the index lists all other

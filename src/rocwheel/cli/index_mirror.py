@@ -170,8 +170,8 @@ def mirror(
 ) -> None:
     """Copy the parts of package indexes that your GPUs need.
 
-    The files go to dist in the output folder, and their index goes to simple. The command verifies each file and
-    refuses files without a SHA-256 hash. A new run continues an interrupted run and keeps complete
+    The command writes files to dist in the output folder, and their index to simple. It verifies each file and refuses
+    files without a SHA-256 hash. A new run continues an interrupted run and keeps complete
     files.
 
     With --with-requirements, the command also copies the packages that pip would choose. If you name extras, as in

@@ -91,7 +91,7 @@ SHARED = {
         "FILE", help="Read settings from this pyproject.toml or recipe. Without this option, read ./pyproject.toml."
     ),
     "--dest-dir": SharedOption("DIR", "-d", "Write to this folder; it is created if needed."),
-    "--dlopen": SharedOption("LIBRARY", help="Find this additional library, which is opened at run time (dlopen)."),
+    "--dlopen": SharedOption("LIBRARY", help="Find this library, which is opened at run time (dlopen)."),
     "--force": SharedOption(help="Accept bundles that have a wrong hash, and print a warning."),
     "--jobs": SharedOption("N", "-j", "Use this many workers. 0 means one per core."),
     "--limit": SharedOption(

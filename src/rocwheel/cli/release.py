@@ -76,7 +76,7 @@ def promote(
     _rocm_init.py. It doesn't recompress files. The folder can contain ROCm packages and frameworks, such as
     torch-2.9.0+rocm10.0.0rc1, for one version of ROCm. The command writes either all packages or nothing.
 
-    Without --to, the version stays, and --targets removes the packages for other targets.
+    Without --to, the version doesn't change, and --targets removes the packages for other targets.
 
     Example: rocwheel promote packages/dist --to 7.0.0 --output release/dist
     """
@@ -174,7 +174,7 @@ def merge(
 
     The builds can be for different GPUs or platforms, but must have the same version and the same packages.
     Requirements for only some platforms get a marker, such as sys_platform == 'linux'. The same inputs, in any order,
-    produce the same bytes.
+    produce identical output.
 
     Example: rocwheel selector merge linux/dist/rocm-7.0.0.tar.gz windows/dist/rocm-7.0.0.tar.gz --output dist
     """

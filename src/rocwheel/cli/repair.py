@@ -56,7 +56,7 @@ RpathOption = Annotated[
     bool | None,
     option(
         "--rpath/--no-rpath",
-        help="Turn all run paths into RPATH or into RUNPATH. With neither option, each run path keeps its kind.",
+        help="Change all run paths to RPATH or to RUNPATH. With neither option, each run path keeps its kind.",
     ),
 ]
 
@@ -274,7 +274,7 @@ def repair(
 ) -> None:
     """Fix the run paths, requirements, and tags of wheels.
 
-    A repaired run path is the shortest one that finds every needed library. The output lists the folders that a run
+    A repaired run path is the shortest path that finds every needed library. The output lists the folders that a run
     path no longer contains; --keep keeps them. Correct files stay identical, byte for byte. Without --with, the command
     assumes the layout of ROCm 7 and 10.
 

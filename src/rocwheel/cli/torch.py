@@ -33,7 +33,7 @@ torch_app = Group("torch", help="Generate settings for a ROCm build of PyTorch."
 app.add_command(torch_app)
 
 
-SdkVersionOption = Annotated[str, shared("--rocm", "Set the ROCm version, which is the version of its packages.")]
+SdkVersionOption = Annotated[str, shared("--rocm", "Set the ROCm version, which is the version of the SDK packages.")]
 
 
 class Pin(str, Enum):
@@ -81,7 +81,7 @@ def requirements(
         argument(
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="GPU targets for the required packages. By default, the command uses those of this machine.",
+            help="GPU targets for the required packages. The default is the targets of this machine.",
         ),
     ] = None,
     pin: PinOption = Pin.EXACT,
