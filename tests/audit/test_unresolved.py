@@ -88,9 +88,9 @@ def test_what_required_packages_would_have_is_one_line_for_each() -> None:
         library(f"demo/{name}.so", "libcublas.so.12", "libcublasLt.so.12", runpath=RUN_PATH) for name in ("a", "b")
     ]
     (finding,) = find(one(*files, owner=package(requires=NVIDIA)), select=(RULE,))
-    need = "2 files need 2 libraries: libcublas.so.12, libcublasLt.so.12"
+    need = "2 files need 2 libraries from that package: libcublas.so.12, libcublasLt.so.12"
     assert finding.file == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
-    assert finding.found == f"requires nvidia-cublas-cu12, which isn't given and from which {need}"
+    assert finding.found == f"requires nvidia-cublas-cu12, which isn't given, and {need}"
     assert (finding.remedy, finding.severity.value) == ("Add it with --with, or use --with-requirements.", "warning")
 
 
@@ -150,7 +150,8 @@ def test_what_another_package_of_the_same_sdk_has_in_its_own_version_belongs_to_
     owner = package("rocm-sdk-libraries", requires=("rocm-sdk-core==7.0",))
     (finding,) = find(one(user, owner=owner), select=(RULE,))
     expected = (
-        "requires rocm-sdk-core, which isn't given and from which 1 file needs 1 library: librocm-openblas.so.0.3"
+        "requires rocm-sdk-core, which isn't given, and 1 file needs 1 library from that package: "
+        "librocm-openblas.so.0.3"
     )
     assert (finding.found, finding.remedy) == (expected, "Add it with --with, or use --with-requirements.")
 
@@ -167,11 +168,8 @@ def lacking_torch() -> Tree:
 def test_what_a_context_package_requires_is_missed_by_the_package_that_loads_its_files() -> None:
     (finding,) = find(lacking_torch(), select=(RULE,))
     assert (finding.file, finding.distribution) == ("demo-1.0-py3-none-manylinux_2_17_x86_64.whl", "demo")
-    need = "1 file needs 1 library: libcublas.so.12"
-    assert (
-        finding.found
-        == f"loads files of torch, which requires nvidia-cublas-cu12, which isn't given and from which {need}"
-    )
+    need = "1 file needs 1 library from that package: libcublas.so.12"
+    assert finding.found == f"loads files of torch, which requires nvidia-cublas-cu12, which isn't given, and {need}"
 
 
 def test_a_finding_at_an_ignored_file_is_told_of_the_next_that_has_it() -> None:

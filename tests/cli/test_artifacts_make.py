@@ -216,7 +216,7 @@ def test_everything_that_may_not_be_read_is_told_at_once(prefix: Path, tmp_path:
 
     found = "contains 3 files and folders that can't be read (Permission denied): bin/hipcc, lib, share"
     assert (finished.returncode, finished.stdout) == (2, "")
-    assert finished.stderr == f"error: {prefix}: {found}. Run the import as a user who can read them.\n"
+    assert finished.stderr == f"error: {prefix}: {found}. Run the import as a user who can read these files.\n"
     reason = "can't be read (Permission denied). Check whether it exists and is readable."
     assert (alone.returncode, alone.stderr) == (2, f"error: {prefix}/bin/hipcc: {reason}\n")
     assert not dest.exists()

@@ -279,7 +279,7 @@ def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
     library = split_two(tmp_path)
     finished = run_targets("runs-on", "native", library)
     first, second = ON_A_STOCK_RUNTIME
-    hand = "runtimes use the code for one GPU in a machine for all its GPUs"
+    hand = "runtimes use the code for one GPU for all GPUs in a machine"
     lines = [line.removeprefix(f"{library}: ") for line in finished.stdout.splitlines() if "stock" in line]
     assert (finished.status, lines) == (
         1,

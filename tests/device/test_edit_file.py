@@ -223,7 +223,7 @@ def test_split_library_by_itself_is_refused_with_its_archives(tmp_path: Path) ->
     library = split_two(tmp_path / "sdk")
     message = (
         f"{library}: is a split library, whose code is in ../.kpack/two_@GFXARCH@.kpack; expected a fat binary or a "
-        "bundle file. Specify such an archive, or the folder that contains all of them."
+        "bundle file. Specify one of these archives, or the folder that contains all of them."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         rewrite_device_code(library, tmp_path / "out.so", None, COMPRESS)

@@ -120,7 +120,10 @@ def _loads(path: Path, gpu: str, rocm: str) -> tuple[bool, str]:
         (
             "v18/saxpy.ccob.hipfb",
             "7.2",
-            "a bundle with compression version 1, which no ROCm reads, because runtimes use its raw size as its size",
+            (
+                "a bundle with compression version 1, which no ROCm release reads, because runtimes mistake its raw "
+                "size for its total size"
+            ),
         ),
     ],
 )

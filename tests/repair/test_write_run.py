@@ -251,7 +251,7 @@ def test_two_wheels_that_get_one_name_are_refused_before_anything_is_written(
     assert done.status == 2
     assert done.stderr.endswith(
         f"error: {other}: would get the same name as {plugin_wheel}: plugin-1.0-py3-none-manylinux_2_5_x86_64.whl. "
-        "Repair them into different folders.\n"
+        "Write the repaired wheels to different folders.\n"
     )
     assert not (tmp_path / "out").exists()
 

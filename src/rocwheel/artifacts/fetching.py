@@ -228,7 +228,7 @@ def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[S
     for part in map_collecting(store.url, Future.result, futures):
         for name, digest in part.items():
             if name in names and found.setdefault(name, digest) != digest:
-                remedy = "Report this to the publisher."
+                remedy = "Report this problem to the publisher."
                 raise InputError(store.place(name), "has several different checksums in the store", remedy=remedy)
     return found
 
@@ -254,7 +254,9 @@ def _read_beside(store: Store, name: str, only: str) -> dict[str, str]:
     """Return the checksum of a single file from the checksum file next to it."""
     found = match_checksums(_read_file(store, name, only), (only,))
     if not found:
-        raise InputError(store.place(name), f"has no checksum for {only}", remedy="Report this to the publisher.")
+        raise InputError(
+            store.place(name), f"has no checksum for {only}", remedy="Report this problem to the publisher."
+        )
     return found
 
 

@@ -115,7 +115,7 @@ def _stated(path: Path) -> str:
 def _checked(path: Path, release: str) -> str:
     """Return the release, or an empty string if the file doesn't state one.
 
-    Raises `InputError` if it isn't a version.
+    Raises `InputError` if the release isn't a version.
     """
     if not release:
         return release
@@ -281,7 +281,7 @@ def _unread_problems(prefix: _Prefix, folders: Iterable[OSError]) -> Iterator[In
         else:
             listed = first_of(paths)
             found = f"contains {len(paths)} files and folders that can't be read ({errors[0].strerror}): {listed}"
-            yield InputError(prefix.given, found, remedy="Run the import as a user who can read them.")
+            yield InputError(prefix.given, found, remedy="Run the import as a user who can read these files.")
 
 
 def _closed_files(prefix: _Prefix) -> Iterator[OSError]:

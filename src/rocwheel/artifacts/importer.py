@@ -92,7 +92,7 @@ class MachineNeed(msgspec.Struct, frozen=True, order=True):
     name: str
     """The SONAME of a library, or the name of a program or package."""
     needed_by: tuple[str, ...]
-    """The paths in the prefix, or the packages, that need it."""
+    """The paths in the prefix, or the packages, that need this requirement."""
 
 
 class IncompletePackage(msgspec.Struct, frozen=True, order=True):

@@ -45,7 +45,7 @@ def group_findings(findings: Iterable[Finding]) -> list[Group]:
 
 
 _MOST_REMEDIES = 3
-"""If the lines for a rule have more than this many different remedies, the rule's own remedy replaces them."""
+"""The maximum number of different remedies for a rule. If there are more, the rule's own remedy replaces them."""
 
 
 def _groups(severity: Severity, rule: str, findings: Iterable[Finding]) -> list[Group]:

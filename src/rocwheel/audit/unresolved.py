@@ -54,7 +54,8 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
 def find_unresolved(subject: Subject, rule: str) -> Iterator[UnresolvedLibrary]:
     """Yield the libraries that files don't find, except for files that ignore ``rule``.
 
-    If a context package doesn't find a library, only the first audited file that loads the package yields it.
+    If a context package doesn't find a library, the library is yielded only for the first audited file that loads the
+    package.
     """
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:

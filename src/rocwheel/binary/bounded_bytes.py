@@ -1,4 +1,4 @@
-"""Reads a file's bytes with bounds checks, and maps old offsets to new ones after bytes are inserted or removed."""
+"""Reads a file's bytes with bounds checks, and maps old offsets to new offsets after bytes are inserted or removed."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class BundleEntryId(msgspec.Struct, frozen=True):
     def parse(cls, text: str, *, source: str = "bundle entry id") -> BundleEntryId:
         """Parse an entry ID from any compiler; raise `InputError` from ``source`` if the text isn't an entry ID.
 
-        Never split from the right: generic processors contain dashes, and ``xnack-`` ends with one.
+        Never split from the right: generic processors contain dashes, and ``xnack-`` ends with a dash.
         """
         kind, _, rest = text.partition("-")
         if kind == "host" and rest:

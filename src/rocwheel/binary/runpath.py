@@ -669,7 +669,7 @@ def _plan(source: ElfBytes, image: ElfImage, text: bytes, tag: RunpathTag) -> Fi
 def _with_entries(
     writer: PatchWriter, source: ElfBytes, image: ElfImage, entries: Sequence[tuple[int, int]]
 ) -> FilePatch:
-    """Return the patch for a dynamic section with ``entries``, which aren't more than it already has."""
+    """Return the patch for a dynamic section with ``entries``. The section must already have that many entries."""
     write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
     return writer.patch()
 

@@ -100,7 +100,7 @@ def fetched_cache() -> Path:
 def claim(folder: Path) -> Path:
     """Return this folder, or a folder next to it if another process uses this one.
 
-    It stays claimed until this process ends.
+    The folder stays claimed until this process ends.
 
     Creates the folder if needed, and marks it as used now. Raises `WorkError` if that fails.
     """

@@ -51,9 +51,10 @@ _BEHIND = 16 << 20
 
 
 class FollowingHash:
-    """Hashes a file shortly after its writer, while its bytes are still in memory. ``read`` returns a range of them.
+    """Hashes a file shortly after its writer, while its bytes are still in memory.
 
-    A ZIP member's header is written after the member, so the member's bytes can't be hashed while they are written.
+    ``read`` returns a range of the bytes. A ZIP member's header is written after the member, so the member's bytes
+    can't be hashed while they are written.
     """
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:

@@ -73,7 +73,7 @@ def absent_remedy(place: Path | str) -> str:
 def looks_like_host(place: Path | str) -> bool:
     """Return whether a path may be a URL without its scheme: it begins with a host name, and no such file exists.
 
-    A leading ``./`` makes it a path.
+    Text with a leading ``./`` is a path.
     """
     first = str(place).partition("/")[0]
     return bool(_HOST.match(f"{place}/")) and not Path(first).exists()

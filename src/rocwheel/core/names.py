@@ -170,7 +170,7 @@ def _upper(sign: str) -> str:
 def find_case_clashes(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Yield the paths that differ only in case, sorted.
 
-    On Windows, the last one that is written replaces the others.
+    On Windows, the last file that is written replaces the other files.
 
     If a folder has the name of a file, the folder's path is reported. Folders may differ in case, because they become
     the same folder.

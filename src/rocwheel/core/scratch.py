@@ -263,7 +263,7 @@ def _names_of_scratch(folder: int) -> list[str]:
 
 
 def _remove_unlocked(name: str, parent: int) -> bool:
-    """Remove a file or folder that isn't locked. Return whether it was ours.
+    """Remove a file or folder that isn't locked. Return whether rocwheel had created it.
 
     Uses descriptors and follows no links, because names can change in a folder that others can write to.
     """

@@ -191,7 +191,7 @@ _WORKERS = min(3, os.cpu_count() or 1)
 
 
 def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
-    """Raise the only problem, or a `ProblemsError` about ``subject`` with all of them. Without problems, do nothing.
+    """Raise the only problem, or a `ProblemsError` about ``subject`` with all problems. Without problems, do nothing.
 
     A single `ProblemsError` is raised unchanged, with its own subject. A `WorkError` that occurs several times with the
     same text, such as for a missing temporary folder, is raised only once.

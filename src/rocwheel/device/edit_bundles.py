@@ -139,7 +139,7 @@ def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> l
             bundle.place,
             f"the entry {repeated[0]!r} occurs more than once",
             expected="each entry only once",
-            remedy="Rebuild the file, because readers differ in which of these entries they use.",
+            remedy="Rebuild the file, because different readers use different entries.",
         )
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     edited = edit(parts, place=bundle.place)

@@ -101,7 +101,7 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """Warnings about the result."""
     faults: tuple[str, ...] = ()
-    """Faults in packaged runtimes that may load the result. They affect compressed bundles, even valid ones."""
+    """Faults in packaged runtimes that may load the result. They affect compressed bundles, even valid bundles."""
     hosts_spelled: int = 0
     """The number of compressed bundles whose host entries were respelled so that later readers accept them."""
     is_archive: bool = False
@@ -230,7 +230,7 @@ class FileRewrite:
             if split is not None:
                 paths = dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)
                 found = f"is a split library, whose code is in {', '.join(paths)}"
-                remedy = "Specify such an archive, or the folder that contains all of them."
+                remedy = "Specify one of these archives, or the folder that contains all of them."
             raise InputError(name, found, expected="a fat binary or a bundle file", remedy=remedy)
 
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:

@@ -338,7 +338,7 @@ class _Opener:
         return CodeUnit(key, _in_order(codes), names, wrapper, tuple(searched))
 
     def _find(self, search_path: str) -> tuple[tuple[Binary, str], ...]:
-        """Return the archives for a search path, each with its target. Installed archives come before passed ones."""
+        """Return the archives for a search path, each with its target. Installed archives come first."""
         if search_path not in self._found:
             installed = find_archives(self.folder, search_path) if self.folder is not None else ()
             known = [file.path for file in installed]

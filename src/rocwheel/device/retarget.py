@@ -304,7 +304,7 @@ def find_named_members(wheel: Path, pairs: Sequence[TargetPair]) -> tuple[str, .
     return tuple(
         f"{wheel}: {folder}: {count(number, 'file')} for {target} {'is' if number == 1 else 'are'} not offered to "
         "any other "
-        "GPU, because libraries look up such files by name. Retarget the folder that the wheel is built from."
+        "GPU, because libraries look up these files by name. Retarget the folder that the wheel is built from."
         for (folder, target), number in sorted(found.items())
     )
 

@@ -302,7 +302,7 @@ class _Code(NamedTuple):
         return tuple(msgspec.structs.replace(use, bundles=count) for use, count in Counter((*own, *found)).items())
 
     def unused(self, reason: str) -> tuple[SelectedCode, ...]:
-        """Return the result for bundles whose code isn't used at all, for ``reason``."""
+        """Return the result for bundles whose code isn't used because of ``reason``."""
         bundles = len(self.loaded) + len(self.lookups)
         return (SelectedCode(None, Fit.NONE, reason, bundles),) if bundles else ()
 

@@ -91,7 +91,7 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
         who = (
             f"ROCm {since} and later read{others}"
             if since
-            else "no ROCm reads, because runtimes use its raw size as its size"
+            else "no ROCm release reads, because runtimes mistake its raw size for its total size"
         )
         return _nothing(f"a bundle with compression version {bundle.compressed}, which {who}")
     if bundle.is_archived and release.archives is Archives.NONE:
@@ -151,7 +151,7 @@ def _features(target: TargetId) -> set[str]:
 def _unread_code_object(version: int) -> str:
     rows = [row for row in releases() if version in row.code_objects]
     if not rows:
-        return f"a code object with version {version}, which no ROCm loads"
+        return f"a code object with version {version}, which no ROCm release loads"
     since, last = rows[0].since, rows[-1].last
     who = f"only ROCm {since} to {last} loads" if last else f"ROCm {since} and later load"
     return f"a code object with version {version}, which {who}"
@@ -194,7 +194,7 @@ def _why_stopped(lookup: UnitLookup, gpu: TargetId, beside: Sequence[TargetId]) 
     """Return why runtimes don't load code that later runtimes find in archives, or an empty string if they load it."""
     others = sorted({str(other) for other in beside if other != gpu}, key=text_sort_key)
     if others:
-        return f"next to {', '.join(others)}: runtimes use the code for one GPU in a machine for all its GPUs"
+        return f"next to {', '.join(others)}: runtimes use the code for one GPU for all GPUs in a machine"
     found = lookup.find(gpu, stops=True)
     return f"{_lack(lookup, found)}, and runtimes don't search any other archives" if found.lacking else ""
 

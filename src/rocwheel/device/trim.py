@@ -127,7 +127,7 @@ def require_trimmable(data: Data, *, name: str) -> None:
 def read_fat_library(data: Data, *, name: str) -> FatLibrary:
     """Read the shared library ``data``.
 
-    Raises `NotTrimmableError` for programs, including static ones, for object files, and if other data shares the
+    Raises `NotTrimmableError` for programs, including static programs, for object files, and if other data shares the
     device code's section. Raises another `InputError` for a file that isn't a library with device code, and for damaged
     files.
     """

@@ -28,7 +28,7 @@ class LibraryChange(msgspec.Struct, frozen=True, kw_only=True):
     """The differences between two states of a binary. For a removed or added binary, the other state is empty."""
 
     is_library: bool = False
-    """Whether it is or was a shared library for the host."""
+    """Whether the file is or was a shared library for the host."""
     old_soname: str = ""
     new_soname: str = ""
     fields: tuple[FieldChange, ...] = ()

@@ -102,7 +102,7 @@ class BinaryFacts(msgspec.Struct, frozen=True):
 
     @property
     def is_library(self) -> bool:
-        """Whether it is a shared library for the host."""
+        """Whether the file is a shared library for the host."""
         is_dll = self.pe is not None and self.pe.is_dll
         return is_dll or (self.elf is not None and self.elf.is_shared_library)
 

@@ -134,12 +134,12 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """The total size of its files."""
+        """The total size of the package's files."""
         return sum(item.size for item in self.items)
 
     @property
     def packed(self) -> int | None:
-        """The total size of its files in the wheel, or `None` if they aren't packed."""
+        """The total size of the package's files in the wheel, or `None` if the files aren't packed."""
         sizes = [item.packed for item in self.items if item.packed is not None]
         return sum(sizes) if sizes else None
 

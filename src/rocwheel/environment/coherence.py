@@ -289,9 +289,9 @@ class WheelFacts(msgspec.Struct, frozen=True):
     Their code counts as one package's code.
     """
     code: tuple[FileCode, ...] = ()
-    """Its files with device code, and its files that open a folder of kernels."""
+    """The wheel's files with device code, and its files that open a folder of kernels."""
     places: tuple[str, ...] = ()
-    """The installed paths of its files."""
+    """The installed paths of the wheel's files."""
 
     @property
     def is_divided(self) -> bool:
@@ -310,9 +310,9 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
 def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     """Return the input for `check_coherence`: each wheel with its direct and indirect requirements.
 
-    A wheel completes another one if its name contains the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
-    if it requires the other one, which must have all its folders. Packages can also share a folder without completing
-    each other.
+    A wheel completes another wheel if its name contains the GPUs of all its code, such as ``rocm-sdk-device-gfx906``,
+    and if it requires the other wheel, which must have all its folders. Packages can also share a folder without
+    completing each other.
 
     Wheels of one package with the same targets, such as those for several versions of Python, count once, with the
     requirements of all of them. Raises `InputError` for wheels of one package that have different code or different

@@ -61,7 +61,7 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_targets(self) -> tuple[TargetId, ...]:
-        """The targets of its bundles, or the target in an archive's name.
+        """The targets of the file's bundles, or the target in an archive's name.
 
         Raises `InputError` for a name without a target.
         """

@@ -224,13 +224,13 @@ class DebFacts(msgspec.Struct, frozen=True):
     depends: tuple[Alternatives, ...] = ()
     provides: tuple[Alternatives, ...] = ()
     targets: tuple[TargetId, ...] = ()
-    """The targets of its code. For a package without code, the declared targets, as in Debian's own tool."""
+    """The targets of the package's code. For a package without code, the declared targets, as in Debian's own tool."""
     code: tuple[FileCode, ...] = ()
-    """Its files with device code, and its files that open a kernel folder."""
+    """The package's files with device code, and its files that open a kernel folder."""
     places: tuple[str, ...] = ()
-    """The installed paths of its files, without the leading slash."""
+    """The installed paths of the package's files, without the leading slash."""
     misdeclared: Misdeclared | None = None
-    """The difference between its declaration and its code, if their processors differ."""
+    """The difference between the package's declaration and its code, if their processors differ."""
     recommends: tuple[Alternatives, ...] = ()
     """``Recommends`` and ``Suggests``."""
 

@@ -229,7 +229,7 @@ def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None
     """Raise `InputError` for several archives with development files. The size limit applies to each archive."""
     archives = [member.name for member in members if is_devel_archive(member.name)]
     if len(archives) > 1:
-        found = f"has {len(archives)} archives of development files, {quoted(archives[0])} and others"
+        found = f"has {len(archives)} archives of development files, such as {quoted(archives[0])}"
         raise InputError(path, found, expected="one", remedy="Build or download it again.")
 
 

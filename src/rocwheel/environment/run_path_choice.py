@@ -207,7 +207,7 @@ def _spelled(entry: str, folder: str, places: LibraryPlaces) -> str:
 
 
 def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]) -> list[str]:
-    """Return the distinct entries in the order of the old run path. New entries come before the intended ones."""
+    """Return the distinct entries in the order of the old run path. New entries come before the intended entries."""
     old = [entry for entry in dict.fromkeys(order) if entry in chosen or entry in intended]
     new = [entry for entry in dict.fromkeys(chosen) if entry not in old]
     first = next((index for index, entry in enumerate(old) if entry in intended), len(old))
@@ -230,7 +230,7 @@ class _File(msgspec.Struct, frozen=True):
 def _changed_entries(
     file: _File, search: Sequence[str], places: LibraryPlaces, kept: KeptEntries
 ) -> Sequence[str] | None:
-    """Return the entries that replace the checked ones, or `None` if the checked entries are correct."""
+    """Return the entries that replace the checked entries, or `None` if the checked entries are correct."""
     led_to = [place for entry in file.entries if (place := places.resolve(entry, file.folder)) is not None]
     stays = [place for place in led_to if place in places.folders or place in kept.folders]
     if _is_well_formed(file, stays) and _finds_all(file, stays, search, places):

@@ -222,7 +222,7 @@ _QUOTING = (
 
 
 def entry_problems(source: Path | str, entries: Sequence[str], *, remedy: str = "") -> tuple[InputError, ...]:
-    """Return an error about ``source`` for each violation that is wrong for every location of the file.
+    """Return an error about ``source`` for each violation of a rule that applies regardless of the file's location.
 
     Control characters are also an error, because users' folders don't have them in their names.
     """

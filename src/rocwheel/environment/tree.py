@@ -55,18 +55,18 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     record: tuple[RecordEntry, ...] = ()
     is_wheel: bool = False
     is_context: bool = False
-    """Whether it is context: a package that is installed with the audited packages but isn't audited itself."""
+    """Whether the distribution is context: it is installed with the audited packages but isn't audited itself."""
     targets: tuple[str, ...] = ()
     """The GPU targets for which it declares code (``rocm_targets.json``)."""
     unlicensed: tuple[str, ...] = ()
-    """The projects in its bill of materials whose license texts it doesn't contain."""
+    """The projects in the bill of materials whose license texts the distribution doesn't contain."""
     problems: tuple[MetadataProblem, ...] = ()
     invalid: tuple[MetadataProblem, ...] = ()
     """Violations of the core metadata standard in a wheel's METADATA that installers tolerate."""
     refused: tuple[MetadataProblem, ...] = ()
     """Faults in the headers of the wheel's archive that installers reject, although the archive is readable."""
     script_problems: tuple[MetadataProblem, ...] = ()
-    """The problems with its commands."""
+    """The problems with the distribution's commands."""
 
     @property
     def label(self) -> str:
@@ -82,7 +82,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def layout(self) -> InstalledLayout:
-        """The layout of its environments, as far as its tags or its path on disk determine it."""
+        """The layout of the distribution's environments, to the extent that its tags or its path determine it."""
         if self.is_wheel:
             return wheel_layout(self.label)
         place = _SITE.search(self.source) if self.dist_info else None
@@ -109,7 +109,7 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     """All 16 bits of the Unix mode, or 0 if the archive has no mode."""
     link: str | None = None
     is_dangling: bool = False
-    """Whether it is a broken symbolic link on disk."""
+    """Whether the file is a broken symbolic link on disk."""
     sha256: bytes | None = None
     elf: Elf | None = None
     traits: ElfTraits | None = None
@@ -117,11 +117,11 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     windows: PeReport | None = None
     """The report on a Windows DLL or program, or `None` for any other file."""
     is_mach_o: bool = False
-    """Whether it is a macOS program or library. Nothing else is known about such files."""
+    """Whether the file is a macOS program or library. Nothing else is known about such files."""
     is_script: bool = False
-    """Whether it begins with ``#!``."""
+    """Whether the file begins with ``#!``."""
     devel_paths: tuple[str, ...] = ()
-    """The paths of its packed development files. Only packages for Windows have them.
+    """The paths of the packed development files in the file. Only packages for Windows have such files.
 
     The paths are relative to site-packages. If the file is the manifest next to an archive, they are relative to the
     tree of the files.
@@ -140,12 +140,12 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """The last part of the file's path."""
         return self.path.rpartition("/")[2]
 
     @property
     def member(self) -> str:
-        """Its name inside the wheel."""
+        """The file's name inside the wheel."""
         return self.source.removeprefix(f"{self.distribution}!")
 
     @property
@@ -168,24 +168,27 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_loadable(self) -> bool:
-        """Whether the dynamic loader can load it: a shared library or a dynamically linked program."""
+        """Whether the dynamic loader can load the file: a shared library or a dynamically linked program."""
         return self.elf is not None and self.elf.is_loadable
 
     @property
     def has_init_function(self) -> bool:
-        """Whether it has an initialization function of any name, which makes it importable (:pep:`489`, :pep:`793`)."""
+        """Whether the file has an initialization function, which makes the file importable (:pep:`489`, :pep:`793`)."""
         return self.traits is not None and any(
             name.startswith((b"PyInit", b"PyModExport")) for name in self.traits.exports
         )
 
     @property
     def is_windows_code(self) -> bool:
-        """Whether it is a DLL with machine code. A DLL with only .NET code runs on any system. Programs may be data."""
+        """Whether the file is a DLL with machine code.
+
+        DLLs with only .NET code run on any system. Programs may be data.
+        """
         return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
 
     @property
     def is_machine_code(self) -> bool:
-        """Whether it is code for one system and its processors, including object files. GPU code doesn't count."""
+        """Whether the file is code for one system and its processors. Object files count, but GPU code doesn't."""
         is_elf = self.elf is not None and (self.elf.is_loadable or self.elf.machine in host_machines())
         return is_elf or self.is_windows_code or self.is_mach_o
 
@@ -291,7 +294,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_installed(self) -> bool:
-        """Whether it is an environment. Unlike unpacked wheels, an environment records its installer (INSTALLER)."""
+        """Whether the tree is an environment, which records its installer (INSTALLER), unlike unpacked wheels."""
         owners = self.audited_distributions
         is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
         return is_left and not any(owner.is_wheel for owner in owners)

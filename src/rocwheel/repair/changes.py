@@ -53,7 +53,7 @@ def _changes_of(file: InstalledFile, edit: SetRunpath) -> Iterator[Change]:
 
 
 def _run_path_change(file: InstalledFile, edit: SetRunpath) -> Change:
-    """Return the change to a run path. If a file has a run path under each tag, the change shows both."""
+    """Return the change to a run path. If a file has a run path under each tag, the change shows both run paths."""
     assert file.elf is not None
     values = {"RPATH": file.elf.rpath, "RUNPATH": file.elf.runpath}
     found = {tag: value for tag, value in values.items() if value is not None}
@@ -144,7 +144,7 @@ def _assumed_release(tree: Tree, owner: Distribution) -> str:
 
 
 def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed: bool) -> str:
-    """Return the version that the SDK must match, or an empty string if ``pin`` selects none or only a release.
+    """Return the version that the SDK must match, or an empty string if ``pin`` selects no version or only a release.
 
     Raises `InputError` for a given SDK with an invalid version, and for a missing SDK if ``is_needed`` is true.
     """

@@ -89,7 +89,7 @@ _BUILD = (
     "{} {}, a path from the build machine, because other machines may have the missing libraries in that folder. "
     "Add the packages with these libraries with --with, or remove the entries with 'rocwheel runpath set'"
 )
-_NEWER = "is for {}: run paths keep its folders. To correct them, add the wheels of that SDK with --with"
+_NEWER = "is for {}: run paths keep its folders. To correct the run paths, add the wheels of that SDK with --with"
 _INSTEAD = "is for {}: {}. To use the SDK's packages for every library that they have, add --toolkit sdk"
 
 

@@ -163,7 +163,7 @@ class Found(msgspec.Struct, frozen=True):
 
     library: str
     where: Literal["wheel", "package", "system", "kept", "nothing"]
-    """``kept``: only in folders of the old run path, on machines that have the library in one of them."""
+    """``kept``: only in folders of the old run path, on machines that have the library in one of these folders."""
     place: str = ""
     """The name of the package, the folder in the wheel, or the kept folders, separated by colons.
 

@@ -126,7 +126,7 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
             raise InputError(dest_dir, found, expected="another folder", remedy="Change --output.")
         if target in sources:
             found = f"would get the same name as {sources[target]}: {target.name}"
-            raise InputError(source, found, remedy="Repair them into different folders.")
+            raise InputError(source, found, remedy="Write the repaired wheels to different folders.")
         sources[target] = source
     return list(sources)
 

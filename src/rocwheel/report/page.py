@@ -64,8 +64,8 @@ class Spot(msgspec.Struct, frozen=True):
 def lay_out(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, Spot]:
     """Return the position of each node. ``loads`` contains the nodes that each node loads.
 
-    A node is to the left of all nodes that it loads, unless they load it in turn. In a column, nodes are near the nodes
-    that load them.
+    A node is to the left of all nodes that it loads, unless these nodes also load it. In a column, nodes are near the
+    nodes that load them.
     """
     heights = _heights(loads)
     last = max(heights.values(), default=0)

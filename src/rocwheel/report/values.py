@@ -57,7 +57,7 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A file."""
 
     package: int
-    """The index of its package in the list of packages."""
+    """The index of the file's package in the list of packages."""
     component: str
     path: str
     size: int
@@ -84,13 +84,13 @@ class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     files: int = 0
     size: int = 0
-    """The total size of its files."""
+    """The total size of the package's files."""
     packed: int | None = None
     """The size of the wheel or sdist, or `None` if the package isn't packed."""
     rest: int | None = None
     """The part of ``packed`` that belongs to no file: headers and the directory of a wheel, and all of an sdist."""
     targets: tuple[str, ...] = ()
-    """The GPU targets of the code in its files."""
+    """The GPU targets of the code in the package's files."""
     problem: str = ""
     """The reason why the package couldn't be read."""
 
@@ -230,7 +230,7 @@ class MatrixRow(msgspec.Struct, frozen=True):
     """The path of the library, or of the folder of kernel files, with a star instead of a target."""
     packages: tuple[str, ...]
     targets: tuple[str, ...]
-    """The targets of its code, with the spelling in the library."""
+    """The targets of the library's code, with the spelling in the library."""
     codes: tuple[Code, ...]
     """The code for each GPU in the matrix."""
 

@@ -45,7 +45,7 @@ class TargetPair(msgspec.Struct, frozen=True):
 def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
     """Return all pairs in which code for ``code`` can replace another target's code.
 
-    If the target has features, its pairs apply only to it, and keep its features if runtimes name them.
+    If the target has features, its pairs apply only to this target, and keep its features if runtimes name them.
     """
     pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabeled_agents(code.processor))
     if not code.features:

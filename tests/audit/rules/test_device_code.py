@@ -88,7 +88,7 @@ BREACHES = {
     "device-code-plain": Breach(
         one(library("demo/a.so", device=code(("gfx906",), size=5_000_000, compressed=False))),
         "demo/a.so",
-        "1 bundle of 5.0 MB is not compressed, although ROCm 6.2 and later can read compressed ones",
+        "1 bundle of 5.0 MB is not compressed, although ROCm 6.2 and later can read compressed bundles",
     ),
     "kernel-metadata": Breach(
         one(

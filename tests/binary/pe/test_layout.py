@@ -198,7 +198,8 @@ def test_debug_information_is_where_its_directory_says_in_the_file_and_in_memory
     found = pefile.PE(data=data).DIRECTORY_ENTRY_DEBUG[0].struct
     texts = [text for _, text in faults_of(patched(data, found.get_field_absolute_offset("PointerToRawData"), "<I", 5))]
     size, right = found.SizeOfData, found.PointerToRawData
-    assert f"has {size} bytes of debug information at 0x5 by its directory, but at {right:#x} by its address" in texts
+    places = f"at 0x5 according to its directory, but at {right:#x} according to its address"
+    assert f"has {size} bytes of debug information {places}" in texts
 
 
 def test_debug_directories_have_one_bound_for_those_who_read_and_write_them(dep: bytes) -> None:
@@ -219,8 +220,8 @@ def test_the_65th_entry_of_a_debug_directory_is_judged() -> None:
     cleared = grown[: section.offset] + bytes(size) + grown[section.offset + size :]
     last = section.offset + size - 28
     wrong = patched(cleared, last + 16, "<III", 9, section.address, 5)
-    found = f"has 9 bytes of debug information at 0x5 by its directory, but at {section.offset:#x} by its address"
-    assert found in [text for _, text in faults_of(wrong)]
+    places = f"at 0x5 according to its directory, but at {section.offset:#x} according to its address"
+    assert f"has 9 bytes of debug information {places}" in [text for _, text in faults_of(wrong)]
 
 
 def test_a_program_that_begins_where_no_code_is_is_found() -> None:

@@ -170,7 +170,7 @@ def _is_llvm(name: bytes) -> bool:
 
 
 def _is_template_instance(name: bytes) -> bool:
-    """Return whether a mangled name belongs to a template instance or to a member of one."""
+    """Return whether a mangled name belongs to a template instance or to a member of a template instance."""
     head = _MANGLED.match(name)
     position = head.end() if head else len(name)
     while part := _NAME_LENGTH.match(name, position) or _NAME_PART.match(name, position):
@@ -189,7 +189,7 @@ RULES = (
         "two-hip-runtimes",
         Severity.ERROR,
         "All files and packages in a process load the same HIP runtime.",
-        "Build both against the same ROCm release, and require the package that contains the runtime.",
+        "Build both packages against the same ROCm release, and require the package that contains the runtime.",
         _two_hip_runtimes,
     ),
     Rule(

@@ -110,7 +110,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
         if size >= _WORTH_COMPRESSING:
             verb = "is" if len(plain) == 1 else "are"
             found = f"{count(len(plain), 'bundle')} of {size / 1e6:.1f} MB {verb} not compressed"
-            yield Evidence(file.source, f"{found}, although ROCm {since} and later can read compressed ones")
+            yield Evidence(file.source, f"{found}, although ROCm {since} and later can read compressed bundles")
 
 
 def _release_of_sdk(subject: Subject) -> Version:

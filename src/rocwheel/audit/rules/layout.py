@@ -198,7 +198,7 @@ RULES = (
         "soname-clash",
         Severity.WARNING,
         "Different libraries that a process can load have different SONAMEs.",
-        "Share one file, or rename one of the libraries, for example with a hash as auditwheel does.",
+        "Share one file, or rename one of the libraries, for example, by adding a hash, as auditwheel does.",
         _clashes,
     ),
     Rule(

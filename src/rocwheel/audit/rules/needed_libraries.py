@@ -87,7 +87,7 @@ def _absent_requirement(subject: Subject, absent: AbsentRequirement) -> Evidence
     packages, them = " or ".join(absent.packages), "it" if len(absent.packages) == 1 else "them"
     which = f"{count(len(files), 'file needs', 'files need')} {count(len(names), 'library', 'libraries')}"
     through = "" if absent.owner is absent.user else f"loads files of {absent.owner.name}, which "
-    found = f"{through}requires {packages}, which isn't given and from which {which}: {first_of(names)}"
+    found = f"{through}requires {packages}, which isn't given, and {which} from that package: {first_of(names)}"
     remedy = f"Add {them} with --with, or use --with-requirements."
     # The facts omit the libraries. The set of missing libraries changes with every version, but the finding must not.
     facts = (absent.owner.name, *absent.packages)

@@ -149,9 +149,9 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
 
 
 def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:
-    """Return a part's name, and how many bytes the name takes after the header. BSD and Darwin store names there.
+    """Return a part's name, and the number of bytes that the name takes after the header.
 
-    Zeros after such a name align the data that follows.
+    BSD and Darwin store names after the header. Zeros after such a name align the data that follows.
     """
     length = header.name.removeprefix(_NAME_BEFORE)
     if length == header.name or not length.isdigit():

@@ -132,7 +132,7 @@ def known_release(rocm: str) -> str:
 
 
 def next_release(rocm: str) -> str:
-    """Return the first known release after ``rocm``, as ``major.minor``, or an empty string if none is later."""
+    """Return the first known release after ``rocm``, as ``major.minor``, or an empty string if no release is later."""
     major, minor = asked = series_of(rocm)
     later = (max(first, (major, minor + 1)) for first, last in _known_spans() if last > asked)
     return ".".join(map(str, min(later, default=())))
@@ -184,7 +184,7 @@ def _starts_within(first: str, last: str) -> bool:
 
 
 def first_reader(version: int) -> str:
-    """Return the first ROCm release that loads bundles with header ``version``, or an empty string if none does."""
+    """Return the first ROCm release that loads bundles with header ``version``, or an empty string."""
     return next((row.since for row in releases() if version in row.compressed), "")
 
 
@@ -196,7 +196,7 @@ def other_readers(version: int) -> str:
 def is_read_by(version: int, rocm: str) -> bool:
     """Return whether ROCm ``rocm`` and later read bundles with header ``version``.
 
-    If ``rocm`` is empty, return whether any release reads them.
+    If ``rocm`` is empty, return whether any release reads such bundles.
     """
     since = first_reader(version)
     return bool(since) and (not rocm or parse_rocm(rocm) >= Version(since))

@@ -129,7 +129,7 @@ class SectionTable(msgspec.Struct, frozen=True):
 def order_sections(
     sections: Sequence[ElfSection], names: int, *, added: Sequence[ElfSection] = (), gone: Sequence[ElfSection] = ()
 ) -> SectionTable:
-    """Put loaded sections before other sections, and ``added``, which are also loaded, after the loaded ones.
+    """Put loaded sections before other sections, and ``added``, which are also loaded, after the loaded sections.
 
     Otherwise, the order doesn't change. The sections in ``gone`` are left out.
     """

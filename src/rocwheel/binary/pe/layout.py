@@ -159,7 +159,7 @@ def _debug_places(pe: Image, entry: DebugEntry) -> Iterator[str]:
     with suppress(PeError):  # debug information that isn't loaded
         at, _ = pe.offset_of(entry.address, "debug information") if entry.address else (entry.offset, 0)
         if at != entry.offset:
-            places = f"at {entry.offset:#x} by its directory, but at {at:#x} by its address"
+            places = f"at {entry.offset:#x} according to its directory, but at {at:#x} according to its address"
             yield f"has {entry.size} bytes of debug information {places}"
 
 

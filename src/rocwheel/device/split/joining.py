@@ -550,7 +550,7 @@ def _joined(
     """Return the library with its code, in an unnamed file that ``stack`` closes."""
     # In archives that lack units, kernels may not identify each code object's unit.
     if doubtful := [fault.archive for fault in check.faults if not fault.is_clear]:
-        found = f"units are missing from {', '.join(doubtful)}, and indices in it may be wrong"
+        found = f"units are missing from {', '.join(doubtful)}, and some indices may be wrong"
         expected = "an archive that has all units, with different kernel names in each unit"
         raise InputError(file.name, found, expected=expected, remedy="Omit --mend, or split the original again.")
     join = plan_library_join(file.path, library, archives, renumbered=check.renumbered)

@@ -65,7 +65,7 @@ class OverlaidLibrary(msgspec.Struct, frozen=True):
     content: FileRange
     soname: str
     codes: tuple[TargetId, ...]
-    """The targets of its code."""
+    """The targets of the library's code."""
     targets: tuple[str, ...] = ()
 
     def path_for(self, target: str) -> str:

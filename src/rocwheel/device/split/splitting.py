@@ -86,7 +86,7 @@ class HostFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     content: FileRange
     library: LibraryPlan | None = None
-    """The archives for its code, or `None` for an unchanged file."""
+    """The archives for the file's code, or `None` for an unchanged file."""
     patch: FilePatch | None = None
     """The patch that creates the host file, or `None` for an unchanged file."""
     remark: str = ""

@@ -513,8 +513,8 @@ def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requi
 def device_wheel_file(wheel: FinishedWheel) -> bytes:
     """Return WHEEL for a device wheel, with the same systems and the same installation folder as its host wheel.
 
-    The tags are those in the file name, which installers use. The host's WHEEL may lack tags or list others, because
-    tools that rename a finished wheel leave ``linux_x86_64`` in it.
+    The tags are those in the file name, which installers use. The host's WHEEL may lack tags or list other tags,
+    because tools that rename a finished wheel leave ``linux_x86_64`` in it.
     """
     named = expand_tags(*wheel.file_tags.split("-"))
     tags = wheel.tags if sorted(wheel.tags) == sorted(named) else named

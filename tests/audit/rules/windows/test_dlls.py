@@ -114,7 +114,7 @@ def test_a_delay_loaded_dll_that_is_missing_is_a_warning() -> None:
 def test_a_dll_of_another_machine_does_not_count() -> None:
     audited = one(dll("demo/a.dll", "b.dll"), dll("demo/b.dll", machine=0xAA64), owner=windows_package())
     assert brief(find(audited, ignore=["wrong-machine"])) == [
-        ("dll-missing", "demo/a.dll", "needs b.dll, but the one in demo is for ARM64")
+        ("dll-missing", "demo/a.dll", "needs b.dll, but the DLL in demo is for ARM64")
     ]
 
 

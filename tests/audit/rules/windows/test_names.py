@@ -25,7 +25,7 @@ BREACHES = {
     "windows-case": Breach(
         one(data("demo/Kernels.dat"), data("demo/kernels.dat"), owner=windows_package()),
         "demo/Kernels.dat",
-        "differs from demo/kernels.dat only in case: Windows treats both as one file",
+        "differs from demo/kernels.dat only in case: Windows treats these paths as one file",
     ),
     "windows-path": Breach(
         one(data(LONG), owner=windows_package()),
@@ -36,7 +36,7 @@ BREACHES = {
         one(data(f"{'y' * 90}/rocblas/library/a.dat"), owner=windows_package()),
         f"{'y' * 90}/rocblas/library/a.dat",
         f"is in {'y' * 90}/rocblas/library, where rocBLAS finds kernels only if their paths have at most 174 "
-        "characters: this leaves 67 for the "
+        "characters: this limit leaves 67 for the "
         "path of site-packages",
     ),
 }
@@ -67,7 +67,7 @@ def test_the_settings_say_how_long_the_path_of_site_packages_may_be() -> None:
 def test_a_name_that_differs_in_case_from_another_package_is_found_once() -> None:
     audited = tree((windows_package("one"), [data("shared/A")]), (windows_package("two"), [data("shared/a")]))
     assert brief(find(audited)) == [
-        ("windows-case", "shared/A", "differs from shared/a only in case: Windows treats both as one file")
+        ("windows-case", "shared/A", "differs from shared/a only in case: Windows treats these paths as one file")
     ]
 
 
@@ -136,7 +136,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             packed(("_dev/Half.h",), ("half.h",)),
             "windows-case",
             ARCHIVE,
-            "contains _dev/Half.h, which differs from _dev/half.h only in case: Windows treats both as one file",
+            "contains _dev/Half.h, which differs from _dev/half.h only in case: Windows treats these paths as one file",
             id="case",
         ),
         pytest.param(

@@ -53,7 +53,7 @@ def _needs(use: DllUse) -> str:
 
 def _absence(use: DllUse) -> str:
     if use.provider is not None and use.provider.windows is not None:
-        return f"the one in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
+        return f"the DLL in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
     is_dll = use.user.windows is None or use.user.windows.is_dll
     outcome = "error 126, which doesn't include its name" if is_dll else "the program doesn't start (0xC0000135)"
     return f"no package contains this DLL, and neither ROCm nor Windows provides it: {outcome}"

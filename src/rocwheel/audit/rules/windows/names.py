@@ -54,7 +54,7 @@ def _cases(subject: Subject) -> Iterator[Evidence]:
         named = [path for path in paths if path in audited]
         if named:
             others = [path for path in paths if path != named[0]]
-            found = f"differs from {', '.join(others)} only in case: Windows treats both as one file"
+            found = f"differs from {', '.join(others)} only in case: Windows treats these paths as one file"
             file = audited[named[0]]
             if named[0] == file.path:
                 yield Evidence(file.source, found, facts=(*others,))
@@ -112,7 +112,7 @@ def _kernels(subject: Subject) -> Iterator[Evidence]:
                 f"is in {folder}, where rocBLAS finds kernels only if their paths have at most {_TENSILE_LONGEST} "
                 "characters"
             )
-            yield Evidence(file.source, f"{found}: this leaves {max(room, 0)} for the path of site-packages")
+            yield Evidence(file.source, f"{found}: this limit leaves {max(room, 0)} for the path of site-packages")
 
 
 _SHORTEN = "Shorten the file name or its folders. site-packages-length in the settings is the required room."

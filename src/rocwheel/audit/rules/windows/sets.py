@@ -177,7 +177,7 @@ RULES = (
         "dll-circle",
         Severity.WARNING,
         "DLLs in different folders don't depend on each other in a circle.",
-        ("Remove or delay-load one of the imports. DLLs that need each other can't be loaded one by one by path."),
+        ("Remove or delay-load one of the imports. DLLs that need each other can't be loaded one at a time by path."),
         _circles,
     ),
     Rule(
