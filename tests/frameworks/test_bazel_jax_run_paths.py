@@ -69,11 +69,14 @@ def run_paths(workspace: Workspace, *options: str) -> dict[str, list[str]]:
     return found
 
 
-def test_the_patch_leaves_each_library_the_entries_of_its_own_depth(workspace: Workspace) -> None:
+def test_the_patch_leaves_each_library_the_entries_with_which_it_loads(workspace: Workspace, tmp_path: Path) -> None:
     before = run_paths(workspace, "--config=rocm_build")
     assert before[EXTENSION] == before[PLUGIN]
     assert len(before[EXTENSION]) == ENTRIES_BEFORE
     assert {"$ORIGIN/../_rocm_sdk_core/lib", "$ORIGIN/../../_rocm_sdk_core/lib"} <= set(before[EXTENSION])
+    # The PJRT plugin also needs a library in rocm_sysdeps/lib, to which no entry leads.
+    missing = "librocm_sysdeps_drm.so.2: cannot open shared object file: No such file or directory"
+    assert load_errors(workspace, tmp_path / "before") == ["", missing]
 
     patch = workspace.rocwheel("jax", "patch", ".").stdout
     git = ["git", "apply", "-"]
@@ -82,4 +85,25 @@ def test_the_patch_leaves_each_library_the_entries_of_its_own_depth(workspace: W
         EXTENSION: [*(f"$ORIGIN/../{folder}" for folder in FOLDERS), "/opt/rocm/lib"],
         PLUGIN: [*(f"$ORIGIN/../../{folder}" for folder in FOLDERS), "/opt/rocm/lib"],
     }
+    assert load_errors(workspace, tmp_path / "after") == ["", ""]
     assert run_paths(workspace) == {EXTENSION: [], PLUGIN: []}
+
+
+def load_errors(workspace: Workspace, site: Path) -> list[str]:
+    """Install both libraries and the libraries that they need, as pip does, and load each in a new process."""
+    built = workspace.folder / "bazel-bin"
+    files = {
+        "jax_rocm7_plugin/_solver.so": EXTENSION,
+        "jax_plugins/xla_rocm7/xla_rocm_plugin.so": PLUGIN,
+        "_rocm_sdk_core/lib/libamdhip64.so.7": "stubs/libamdhip64.so.7",
+        "_rocm_sdk_core/lib/rocm_sysdeps/lib/librocm_sysdeps_drm.so.2": "stubs/librocm_sysdeps_drm.so.2",
+    }
+    for path, source in files.items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(built / source, site / path)
+    errors = []
+    for path in list(files)[:2]:
+        load = ["python3", "-c", f"import ctypes; ctypes.CDLL({str(site / path)!r})"]
+        loaded = subprocess.run(load, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})
+        errors.append(loaded.stderr.rstrip().rpartition("OSError: ")[2])
+    return errors

@@ -213,6 +213,24 @@ def test_another_wheel_of_jax_is_named_with_its_target() -> None:
     ]
 
 
+def test_a_command_without_wheels_for_rocm_is_refused_with_the_target_of_jax() -> None:
+    with pytest.raises(InputError) as caught:
+        translate([*PJRT[:-1], "--wheels=jaxlib"], tree="jax")
+    assert str(caught.value) == (
+        "--wheels: names jaxlib; expected one of jax-rocm-plugin and jax-rocm-pjrt. For jaxlib, build "
+        "//jaxlib/tools:jaxlib_wheel."
+    )
+
+
+def test_options_in_a_variable_stay_with_a_note() -> None:
+    made = translate([*PJRT, mark_variables("--bazel_options=$MORE")], tree="jax")
+    assert " $MORE //jaxlib" in bazel_lines(made)[0]
+    assert {note.option: note.text for note in made.assumed}["$MORE"] == (
+        "isn't known before the command runs; rocwheel assumes that it has only options for JAX's tree"
+    )
+    assert not any("--commit" in note.text for note in made.wrong)
+
+
 def test_a_variable_of_the_shell_stays_an_option_of_the_command() -> None:
     words = [*PJRT, "--rocm_path=$ROCM", "--clang_path=$CLANG", "--python_version=$PYTHON"]
     (line,) = bazel_lines(translate(list(map(mark_variables, words)), tree="jax"))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from rocwheel.frameworks.jax.bazelrc import JAX_ROCM_BAZELRC
 from rocwheel.frameworks.jax.build_py import WHEEL_KINDS, Note, OldOption, gpu_targets, python_version, wheel_names
 from rocwheel.frameworks.jax.commands import Command, commit_of, python_option
 from rocwheel.frameworks.jax.settings import BazelSettings
-from rocwheel.frameworks.jax.words import has_references, shown
+from rocwheel.frameworks.jax.words import has_references, only_reference, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +69,7 @@ def jax_tree() -> JaxTree:
     return read_table(__package__, "jax_tree.toml", JaxTree)
 
 
-_PYTHON_OPTION = "--python_version"
+_PYTHON_OPTION, _WHEELS_OPTION = "--python_version", "--wheels"
 _DEFAULT = BazelSettings(1)
 _DEFAULTS = (_DEFAULT.pjrt_targets, _DEFAULT.plugin_targets)
 
@@ -122,6 +123,20 @@ def require_python(old: OldCommand) -> None:
     if "python_version" not in old.carried and python_version(old) not in known:
         expected = f"one of {', '.join(known)}, because JAX has no requirements for other versions"
         raise InputError(_PYTHON_OPTION, f"is {python_version(old)!r}", expected=expected)
+
+
+def wheel_kinds(old: OldCommand) -> tuple[str, ...]:
+    """Return the ROCm wheels by their names in ``rocwheel jax wheel``. Raises `InputError` if there are none."""
+    names = wheel_names(old)
+    kinds = tuple(kind for name, kind in WHEEL_KINDS.items() if name in names)
+    if not kinds:
+        targets = jax_tree().other_targets
+        remedies = [f"For {name}, build {targets[name]}." for name in names if name in targets]
+        found = f"names {', '.join(names) or 'no wheel'}"
+        raise InputError(
+            _WHEELS_OPTION, found, expected=f"one of {' and '.join(WHEEL_KINDS)}", remedy=" ".join(remedies)
+        )
+    return kinds
 
 
 class GivenOptions(NamedTuple):
@@ -223,8 +238,10 @@ def kept(old: OldCommand) -> Iterator[Note]:
             yield Note(f"{name}={given}", "kept unchanged in the commands")
 
 
-def assumed(old: OldCommand) -> Iterator[Note]:
+def assumed(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
     """Yield assumptions about values that the command line omits, and about the workspace."""
+    text = "isn't known before the command runs; rocwheel assumes that it has only options for JAX's tree"
+    yield from (Note(shown(word), text) for word in given.options if only_reference(word))
     yield from (note for note in build_py.assumed(old) if note.option in {"--python_version", "--rocm_amdgpu_targets"})
     if old.subcommand == "build":
         text = "rocwheel assumes that this file imports the fragment: import %workspace%/rocm.bazelrc"
@@ -254,7 +271,7 @@ def dropped(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
 
 def wrong(old: OldCommand) -> Iterator[Note]:
     """Yield errors that the old tool made silently. JAX's wheels have no ``commit_info.py``."""
-    yield from (note for note in build_py.wrong(old) if "commit_info.py" not in note.text)
+    yield from (note for note in build_py.wrong(old) if not re.search(r"commit_info\.py|--commit", note.text))
 
 
 def _given(old: OldCommand) -> Iterator[tuple[str, OldOption]]:
