@@ -102,7 +102,7 @@ def _same_log_level() -> Iterator[None]:
 
 _DEEP = re.compile(
     r"kill|ended_commands|hostile|wine|browser|bazel|installers|^faults/|attacks|interrupts|uninstall"
-    r"|link_flags|regression_prop|chains"
+    r"|link_flags|regression_prop|chains|_run\.py$|test_demo"
 )
 """In names of test files: kills, hostile input, and tools that take long. `make test-deep` runs all of their cases."""
 _STRIDE = 11
@@ -118,8 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep some cases of what `make test-deep` runs whole, unless cases are named one by one.
 
     These are slow tests of files by their names, and functions with the marker ``deep``: the first case of each, and
-    each eleventh.
-    Marked functions of one case count together, as those of a file do.
+    each eleventh. Marked functions of one case count together, and so do files of one kind in one folder.
     """
     if config.getoption("--deep") or any("::" in one for one in config.args):
         return
@@ -128,10 +127,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left: list[pytest.Item] = []
     for item in items:
         path = item.path.relative_to(Path(__file__).parent).as_posix()
-        is_file = item.get_closest_marker("slow") and _DEEP.search(path)
-        is_deep = is_file or item.get_closest_marker("deep")
+        kind = _DEEP.search(path) if item.get_closest_marker("slow") else None
+        is_deep = kind or item.get_closest_marker("deep")
         function, _, case = item.name.partition("[")
-        whole = (item.path, "") if is_file else (item.path, function) if case else (Path(), "")
+        whole = (item.path.parent, kind[0]) if kind else (item.path, function) if case else (Path(), "")
         (left if is_deep and position[whole] % _STRIDE else kept).append(item)
         position[whole] += 1
     config.hook.pytest_deselected(items=left)

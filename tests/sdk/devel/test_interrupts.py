@@ -16,6 +16,30 @@ pytestmark = pytest.mark.slow
 
 LINE = "rocm-sdk: interrupted; the next run starts over\n"
 
+_AFTER_THE_MOVE = """
+import pathlib
+from rocm_sdk._cli import main
+replace = pathlib.Path.replace
+def interrupted(path, target):
+    done = replace(path, target)
+    if target.name == "_rocm_sdk_devel":
+        raise KeyboardInterrupt
+    return done
+pathlib.Path.replace = interrupted
+main(["init"])
+"""
+
+
+def test_record_goes_on_to_list_a_tree_that_an_interrupt_came_just_after(environment: Installed) -> None:
+    """An uninstall would leave all of it."""
+    done = environment.run("python", "-c", _AFTER_THE_MOVE, check=False)
+    assert (done.returncode, done.stderr) == (130, LINE)
+    assert describe(environment.root) == TREE
+    assert record_faults(environment.site) == []
+    environment.uninstall("rocm-sdk-devel")
+    assert not environment.root.exists()
+
+
 _AT_A_STEP = """
 import os, signal, sys
 from rocm_sdk._cli import main
@@ -51,27 +75,3 @@ def test_interrupt_at_any_step_leaves_a_whole_tree_or_none(environment: Installe
 
 def describe_without_devices(environment: Installed) -> dict[str, str]:
     return {path: what for path, what in describe(environment.root).items() if "gfx906" not in path}
-
-
-_AFTER_THE_MOVE = """
-import pathlib
-from rocm_sdk._cli import main
-replace = pathlib.Path.replace
-def interrupted(path, target):
-    done = replace(path, target)
-    if target.name == "_rocm_sdk_devel":
-        raise KeyboardInterrupt
-    return done
-pathlib.Path.replace = interrupted
-main(["init"])
-"""
-
-
-def test_record_goes_on_to_list_a_tree_that_an_interrupt_came_just_after(environment: Installed) -> None:
-    """An uninstall would leave all of it."""
-    done = environment.run("python", "-c", _AFTER_THE_MOVE, check=False)
-    assert (done.returncode, done.stderr) == (130, LINE)
-    assert describe(environment.root) == TREE
-    assert record_faults(environment.site) == []
-    environment.uninstall("rocm-sdk-devel")
-    assert not environment.root.exists()
