@@ -188,7 +188,7 @@ def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> No
 
     assert text_of(error) == (
         "the import: 1 problem\n"
-        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder, but the file usr/bin/a of {one}"
+        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder: it is the file usr/bin/a of {one}"
     )
 
 

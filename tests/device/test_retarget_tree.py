@@ -348,7 +348,7 @@ def test_an_archive_is_not_written_under_the_name_of_another_gpu(tmp_path: Path)
     assert done.returncode == 2
     assert done.stderr == (
         f"error: {output}: is named for gfx1030, so runtimes wouldn't find the code for gfx1031; "
-        "expected a name with gfx1031. Name it x_gfx1031.kpack.\n"
+        "expected a name with gfx1031. Name the archive x_gfx1031.kpack.\n"
     )
     assert not output.exists()
 

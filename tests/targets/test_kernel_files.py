@@ -533,7 +533,7 @@ GOOD = image(code_object_header("gfx1100"))
         (GOOD[:40], "can't be decompressed"),
         (struct.pack("<4sIII", b"AKS2", 86, 90, 22) + GOOD[16:], "90 kernels in a directory of 22 bytes"),
         (struct.pack("<4sIII", b"AKS2", 86, 1, 99) + GOOD[16:], "a directory of 99"),
-        (struct.pack("<4sIII", b"AKS2", 30, 1, 22) + GOOD[16:], "a kernel of 64 bytes at 0 of 8"),
+        (struct.pack("<4sIII", b"AKS2", 30, 1, 22) + GOOD[16:], "a kernel of 64 bytes at offset 0 in 8 bytes"),
         (struct.pack("<4sIII", b"AKS2", 1 << 31, 1, 22) + GOOD[16:], "an image of 2147483648 bytes"),
         (struct.pack("<4sIII", b"AKS2", (4 << 20) + 1, 1, 22) + GOOD[16:], "an image of 4194305 bytes"),
         (b"AKS2" + GOOD[4:16] + b"no xz", "can't be decompressed"),

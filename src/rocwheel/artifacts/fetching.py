@@ -289,8 +289,8 @@ def fetch_files(
 
     A file appears only when it is complete and verified. An existing file stays if it matches the checksum or, without
     a checksum, the size and date in the store. An interrupted download is resumed. Failures are raised together after
-    all other files are complete (`ProblemsError` for several): `StoreError` if the store fails, `InputError` if the
-    bytes don't match, and `WorkError` if writing fails.
+    all other files are complete (`ProblemsError` for several failures): `StoreError` if the store fails, `InputError`
+    if the bytes don't match, and `WorkError` if writing fails.
     """
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)

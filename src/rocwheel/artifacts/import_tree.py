@@ -287,7 +287,7 @@ class ImportTree:
         for folder in ancestors(destination.path):
             if folder in self._origins:
                 raise ImportConflictError(
-                    str(origin), f"goes below {folder!r}, which is not a folder, but the file {self._origins[folder]}"
+                    str(origin), f"goes below {folder!r}, which is not a folder: it is the file {self._origins[folder]}"
                 )
         path = self.path_of(destination)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ _STORED_HEAD = 1 << 20
 _MOST_KERNELS = 64
 """The number of kernels whose own header is read. The options of all kernels are read."""
 _STEPS, _MOST_CALLS = 100_000, 2_000
-"""The SQLite instructions between two checks, and the limit on checks: a database may contain endless views."""
+"""The number of SQLite instructions between checks, and the limit on checks: a database may contain endless views."""
 _LONGEST = 64 << 20
 """The size in bytes of the largest value that SQLite may create."""
 _ORDINARY = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
@@ -116,8 +116,8 @@ def _read(path: Path, name: str) -> set[str]:
 def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: str) -> None:
     """Raise `DeviceCodeError` for a table with a computed column, because the column's values may have any size.
 
-    ``PRAGMA hard_heap_limit`` is no alternative, because it would apply to everything that the process does with SQLite
-    later.
+    ``PRAGMA hard_heap_limit`` isn't an alternative, because it would apply to everything that the process does with
+    SQLite later.
     """
     for table in sorted(tables):
         hidden = [row[1] for row in database.execute(f"PRAGMA table_xinfo({table})") if row[6]]
@@ -210,7 +210,9 @@ def _offsets(directory: bytes, header: _Header, place: CodePlace) -> Iterator[in
         _, _, offset, size, name_size = _ENTRY.unpack_from(directory, at)
         at += _ENTRY.size + name_size
         if at > len(directory) or offset + size > room:
-            found = f"a kernel of {size} bytes at {offset} of {room}, in a directory of {len(directory)} bytes"
+            found = (
+                f"a kernel of {size} bytes at offset {offset} in {room} bytes, in a directory of {len(directory)} bytes"
+            )
             raise DeviceCodeError(place, found, expected="kernels inside the image")
         if size:
             yield offset

@@ -118,7 +118,7 @@ def _find_problem(target: bytes) -> str:
         return "the target is absolute"
     # One byte of PATH_MAX is the final NUL, and one is the slash of the shortest folder.
     if len(target) > _PATH_MAX - 2:
-        return f"the target is {count(len(target), 'byte')} long, more than the {_PATH_MAX - 2} that Linux can open"
+        return f"the target is {count(len(target), 'byte')} long, but Linux can open at most {_PATH_MAX - 2} bytes"
     return ""
 
 

@@ -46,7 +46,7 @@ class Symlinks(msgspec.Struct, frozen=True):
     """
 
     text_at: Callable[[str], str | WalkEnd | None]
-    """Returns the target of the link at a path, `WalkEnd.OUTSIDE` for a target outside, or `None` without a link."""
+    """Returns the target of the link at a path, `WalkEnd.OUTSIDE` for a target outside, or `None` for no link."""
     is_folder: Callable[[str], bool] = lambda _: True
     """Returns whether the path is a folder, without following links."""
     root: str = ""

@@ -475,7 +475,7 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
         units = f"{keys[0]} and {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else keys[0]
         yield (
             f"{name}: no code for {target} under {units}, but an archive lists the target: runtimes refuse the "
-            "library on this GPU, some on every GPU"
+            "library on this GPU, and some runtimes refuse it on every GPU"
         )
 
 

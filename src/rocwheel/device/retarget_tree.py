@@ -393,7 +393,7 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
     named = [target.processor for target in targets_in_path(output.name)]
     if named and pair.agent.processor not in named:
         found = f"is named for {', '.join(named)}, so runtimes wouldn't find the code for {pair.agent.processor}"
-        remedy = f"Name it {without_targets(output.name).replace('*', pair.agent.processor)}."
+        remedy = f"Name the archive {without_targets(output.name).replace('*', pair.agent.processor)}."
         raise InputError(output, found, expected=f"a name with {pair.agent.processor}", remedy=remedy)
     with FileRange.whole(source).view() as data:
         targets = read_archive(data, name=str(source)).targets

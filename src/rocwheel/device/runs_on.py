@@ -142,8 +142,8 @@ def judge_files(
     If the code or the name of one file sets a feature that a GPU doesn't set, the verdicts on every file set the
     feature.
 
-    Raises `InputError` for damaged or unreadable files, and `ProblemsError` for several. With a list ``unread``, the
-    errors are appended to it instead, and raised only if there is no other file.
+    Raises `InputError` for a damaged or unreadable file, and `ProblemsError` for several such files. With a list
+    ``unread``, the errors are appended to it instead, and raised only if there is no other file.
     """
     gpus, paths = tuple(dict.fromkeys(agents)), list(paths)
     if rocm:

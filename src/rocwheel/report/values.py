@@ -78,7 +78,7 @@ class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel, an sdist, an installed distribution, an artifact, or files without a package."""
 
     label: str
-    """The name of the package. If several packages have the same name, the name of the file."""
+    """The name of the package, or the name of the file if several packages have the same name."""
     kind: Kind
     source: str
     version: str = ""

@@ -233,7 +233,7 @@ def check_family(name: str, *, source: str) -> None:
 def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tuple[str, ...]:
     """Return the distinct targets of all ``names``, which are families or targets, in canonical order.
 
-    Raises `UnknownTargetError` for an unknown name, or one `ProblemsError` for several.
+    Raises `UnknownTargetError` for an unknown name, or one `ProblemsError` for several unknown names.
     """
     groups = map_collecting(source, partial(targets_of, source=source), names)
     targets = {target for group in groups for target in group}

@@ -77,7 +77,7 @@ def survey_machine(system: System | None = None) -> Detection:
 def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
     """Return the GPUs of ``system`` (by default, this machine), and log a warning for each problem.
 
-    If there is no GPU, raise the problems instead: the `InputError`, or one `ProblemsError` for several.
+    If there is no GPU, raise the problems instead: the `InputError`, or one `ProblemsError` for several problems.
     """
     detection = survey_machine(system)
     if not detection.gpus:

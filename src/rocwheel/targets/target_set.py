@@ -353,7 +353,8 @@ def parse_target_set(
     """Parse words in the grammar above into a set; ``native`` is called to expand the word with that name.
 
     Raises `EmptySetError` for an empty set if ``required``, `ConflictError` for different features, and `InputError`
-    for more than 1000 words. Also raises the errors for unknown or illegal words, or one `ProblemsError` for several.
+    for more than 1000 words. Also raises the errors for unknown or illegal words, or one `ProblemsError` for several
+    words.
     """
     parts = target_words(_bounded([words] if isinstance(words, str) else words, source))
     groups = map_collecting(source, partial(_expand_word, source=source, native=native), parts)

@@ -58,7 +58,7 @@ BREACHES = {
             library("demo/b.so", device=code(("gfx906",), ("gfx942",))),
         ),
         "demo/b.so",
-        "has no code for gfx1030, but demo/a.so has",
+        "has no code for gfx1030, but demo/a.so does",
         {"per_file_ignore": {"demo/a.so": ("device-target-uneven",), "demo/b.so": ("device-target-missing",)}},
     ),
     "kpack-archives": Breach(
@@ -143,7 +143,7 @@ def test_plain_bundles_are_reported_from_a_mebibyte_on(size: int, found: int) ->
     [
         (library("demo/b.so", device=code(("gfx90a",))), None),
         (library("demo/b.so", device=code(("gfx90a:xnack+", "gfx90a:xnack-"))), None),
-        (library("demo/b.so", device=code(("gfx90a:xnack+",))), "has no code for gfx90a, but demo/a.so has"),
+        (library("demo/b.so", device=code(("gfx90a:xnack+",))), "has no code for gfx90a, but demo/a.so does"),
         (data("demo/b.co", device=code(("gfx942",))), None),
         (library("demo/b.so", device=None), None),
     ],
@@ -161,7 +161,7 @@ def test_lacking_targets_have_the_order_of_the_processors_and_facts_that_of_fing
         library("demo/b.so", device=code(("gfx906",))),
     )
     (finding,) = find(audited, select=("device-target-uneven",))
-    assert finding.found == "has no code for gfx942, gfx1030, but demo/a.so has"
+    assert finding.found == "has no code for gfx942, gfx1030, but demo/a.so does"
     assert finding.facts == ("gfx1030", "gfx942")
 
 

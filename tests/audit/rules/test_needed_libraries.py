@@ -93,7 +93,7 @@ def test_a_library_of_a_newer_rocm_than_the_table_is_not_called_missing() -> Non
     assert (finding.rule, finding.severity, finding.found) == ("unresolved-library", Severity.WARNING, NEWER)
     assert (
         finding.remedy
-        == "With the right wheel of rocm-sdk-core, the audit can check whether the file finds the library."
+        == "With the correct wheel of rocm-sdk-core, the audit can check whether the file finds the library."
     )
 
 

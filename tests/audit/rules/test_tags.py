@@ -84,7 +84,7 @@ BREACHES = {
     "tag-mismatch": Breach(
         one(owner=package(tags=("py3-none-any",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "has the line 'Tag: py3-none-any' in WHEEL, but its file name means 'Tag: py3-none-manylinux_2_17_x86_64'",
+        "has the line 'Tag: py3-none-any' in WHEEL, but its file name implies 'Tag: py3-none-manylinux_2_17_x86_64'",
     ),
     "musl-unchecked": Breach(
         one(library("demo/a.so", "libnothing.so"), owner=package(tag="py3-none-musllinux_1_2_x86_64")),
@@ -103,7 +103,7 @@ def test_a_compressed_set_of_tags_in_wheel_is_told_from_the_lines_that_it_stands
     tag = "py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64"
     (finding,) = find(one(owner=package(tag=tag, tags=(tag,))))
     assert finding.found == (
-        "has the line 'Tag: py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64' in WHEEL, but its file name means "
+        "has the line 'Tag: py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64' in WHEEL, but its file name implies "
         "'Tag: py3-none-manylinux2014_x86_64', 'Tag: py3-none-manylinux_2_17_x86_64'"
     )
 

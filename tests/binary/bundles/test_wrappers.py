@@ -92,7 +92,9 @@ def test_a_wrapper_of_an_unknown_kind_is_refused() -> None:
 def test_a_wrapper_that_points_elsewhere_is_told_by_its_address() -> None:
     data = changed(TWO, 0x820, "<Q", 0x180001000)
     assert facts_of(data).problems == ("a.dll: the wrapper at 0x818 points to address 0x1000, not to a bundle",)
-    message = "a wrapper that points to address 0x1000; expected an address in .hip_fat, 37320 bytes from 0x4000"
+    message = (
+        "a wrapper that points to address 0x1000; expected an address in .hip_fat, which has 37320 bytes at 0x4000"
+    )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         _ = read(data).starts
 

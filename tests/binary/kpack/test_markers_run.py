@@ -89,7 +89,7 @@ def test_wrapper_that_points_elsewhere_is_refused(library: Path) -> None:
     offset = split.units[0].offset
     message = (
         f"libx.so: offset {offset:#x}: a wrapper that points to address {marker.address + marker.size:#x}; expected "
-        f"an address in .rocm_kpack_ref, {marker.size} bytes from {marker.address:#x}"
+        f"an address in .rocm_kpack_ref, which has {marker.size} bytes at {marker.address:#x}"
     )
     with pytest.raises(KpackError, match=f"^{re.escape(message)}$"):
         read(bytes(data))

@@ -225,7 +225,7 @@ def test_names_and_requirements_can_be_chosen(wheel: Path, tmp_path: Path) -> No
 def test_a_name_that_no_distribution_can_have_is_refused(wheel: Path, tmp_path: Path) -> None:
     order = msgspec.structs.replace(ORDER, device_prefix="bad name!", dry_run=True)
     with pytest.raises(
-        InputError, match=r"--device-name: is 'bad name!', but a distribution name can't begin with that"
+        InputError, match=r"--device-name: is 'bad name!', but a distribution name can't begin with this text"
     ):
         split_wheel(wheel, tmp_path / "out", order, DATE)
 

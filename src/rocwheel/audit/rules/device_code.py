@@ -70,7 +70,7 @@ def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
         lacking = sorted((str(target) for target in holders if not covers(targets, target)), key=text_sort_key)
         if targets and lacking:
             other = holders[parse_target_id(lacking[0])]
-            found = f"has no code for {', '.join(lacking)}, but {other} has"
+            found = f"has no code for {', '.join(lacking)}, but {other} does"
             # Fingerprints contain the facts, so the order of the facts must not change.
             yield Evidence(file.source, found, facts=tuple(sorted(lacking)))
 

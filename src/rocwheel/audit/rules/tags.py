@@ -275,7 +275,7 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
             continue
         named = expand_tags(*owner.name_tags)
         if set(named) != set(owner.tags):
-            found = f"has {_tag_line(owner.tags)} in WHEEL, but its file name means {_quoted(named)}"
+            found = f"has {_tag_line(owner.tags)} in WHEEL, but its file name implies {_quoted(named)}"
             yield Evidence(owner.label, found, facts=(*owner.tags,), severity=_line_severity(owner, named))
 
 

@@ -256,7 +256,9 @@ class FatBinary(msgspec.Struct, frozen=True):
             raise DeviceCodeError(
                 CodePlace(self.name, wrapper.offset),
                 f"a wrapper that points to {wrapper.leads_to}",
-                expected=f"an address in {self.section.name}, {count(size, 'byte')} from {self.section.address:#x}",
+                expected=(
+                    f"an address in {self.section.name}, which has {count(size, 'byte')} at {self.section.address:#x}"
+                ),
             )
         return start
 

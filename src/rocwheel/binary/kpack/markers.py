@@ -282,7 +282,7 @@ def _read_marker(data: Data, wrapper: Wrapper, section: CodeSection, name: str) 
     start = wrapper.pointer.target - section.address
     if not 0 <= start < section.size:
         found = f"a wrapper that points to {wrapper.leads_to}"
-        expected = f"an address in {section.name}, {count(section.size, 'byte')} from {section.address:#x}"
+        expected = f"an address in {section.name}, which has {count(section.size, 'byte')} at {section.address:#x}"
         raise KpackError(CodePlace(name, wrapper.offset), found, expected=expected)
     place = CodePlace(name, section.offset + start)
     return read_marker(data[section.offset + start : section.offset + section.size], place=place)

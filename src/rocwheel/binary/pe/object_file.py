@@ -70,7 +70,7 @@ def _section(source: PeBytes, strings_at: int, raw: bytes, *fields: int) -> Obje
 def find_targets(
     source: PeBytes, file: ObjectFile, section: ObjectSection, offsets: Collection[int]
 ) -> dict[int, tuple[ObjectSection | None, int]]:
-    """For the pointers at ``offsets`` in ``section``, return the section that each points to, and the offset in it.
+    """For each pointer at one of ``offsets`` in ``section``, return its target section and the offset in that section.
 
     A pointer to a symbol in another file has no target section. Raises `PeError` for relocations and symbols outside
     the file.

@@ -59,7 +59,8 @@ class TreeListing(msgspec.Struct, frozen=True, kw_only=True):
 def list_source(source: Path) -> TreeListing:
     """List the tree or file ``source``.
 
-    Raises `InputError`, or `ProblemsError` for several, for folders that can't be listed, and for pipes and devices.
+    Raises `InputError`, or `ProblemsError` for several problems, for folders that can't be listed, and for pipes and
+    devices.
     """
     if not source.is_dir():
         require_regular(source)
@@ -118,7 +119,7 @@ def find_place(root: Path, folder: str) -> str:
             raise InputError(path, "is a file, but archives would be below it", expected=_EXPECTED)
     place = os.path.relpath(os.path.realpath(root / folder), os.path.realpath(root))
     if place != folder and not is_archive_folder(place):
-        expected = f"{_EXPECTED}, whose names have only A-Z, a-z, 0-9, and ._+-"
+        expected = f"{_EXPECTED}, whose names contain only A-Z, a-z, 0-9, and ._+-"
         raise InputError(folder, f"is a link to {quoted(place)}, but archives would be below it", expected=expected)
     return "" if place == "." else place
 

@@ -221,8 +221,8 @@ def _require_device_wheel(found: FinishedWheel, wheel: FinishedWheel, hosts: Seq
 def unpack_code(members: Sequence[ZipMember], source: str) -> Iterator[dict[str, FileRange]]:
     """Yield the location of each member that is a binary or is named like a kernel file; symlinks are skipped.
 
-    Stored members stay in place. Raises `InputError` for a damaged member, `ProblemsError` for several, and `WorkError`
-    if there is no space.
+    Stored members stay in place. Raises `InputError` for a damaged member, `ProblemsError` for several damaged members,
+    and `WorkError` if there is no space.
     """
     problems: list[RocwheelError] = []
     wanted = [member for members_ in attempt_all(_as_code, members, problems) for member in members_]

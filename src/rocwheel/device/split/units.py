@@ -228,7 +228,7 @@ class BundleGroup(msgspec.Struct, frozen=True):
         return dict(sorted(by_position.items()))
 
     def listed(self, target: str) -> tuple[str, ...]:
-        """Return all distinct keys in the archive for ``target``, in text order."""
+        """Return all distinct keys in the archive for ``target``, sorted as text."""
         features = self.features[target]
         return tuple(sorted({str(key) for unit in self.units for key in code_keys(unit.targets, target, features)}))
 

@@ -66,7 +66,7 @@ def check_prefix(prefix: str) -> None:
     try:
         canonicalize_name(prefix, validate=True)
     except InvalidName as e:
-        option, found = "--device-name", f"is {prefix!r}, but a distribution name can't begin with that"
+        option, found = "--device-name", f"is {prefix!r}, but a distribution name can't begin with this text"
         expected = "letters and digits, with a single '-', '_', or '.' between them, such as torch-device"
         raise InputError(option, found, expected=expected) from e
 
@@ -555,7 +555,7 @@ class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_order(order: WheelSplitOrder) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for an invalid name or invalid requirements."""
+    """Raise `InputError`, or `ProblemsError` for several problems, for an invalid name or invalid requirements."""
     prefixes = [order.device_prefix] if order.device_prefix else []
     checks: tuple[Callable[[], object], ...] = (
         lambda: map_collecting("--device-name", check_prefix, prefixes),

@@ -40,7 +40,7 @@ BREACHES = {
     "import-library": Breach(
         one(data("demo/lib/libhipblas.dll.a"), dll("demo/libhipblas.dll"), owner=windows_package()),
         "demo/lib/libhipblas.dll.a",
-        "is a MinGW import library, and hipblas.lib is missing: Visual C++ and CMake search for the latter",
+        "is a MinGW import library, and hipblas.lib is missing: Visual C++ and CMake search for hipblas.lib",
     ),
 }
 
@@ -54,7 +54,7 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
 def test_an_import_library_beside_the_right_one_is_told_so(name: str) -> None:
     audited = one(data("demo/lib/liba.dll.a"), data(f"demo/lib/{name}"), owner=windows_package())
     assert [finding.found for finding in find(audited)] == [
-        f"is a MinGW import library, next to {name}: Visual C++ and CMake search for the latter"
+        f"is a MinGW import library, next to {name}: Visual C++ and CMake search for {name}"
     ]
 
 

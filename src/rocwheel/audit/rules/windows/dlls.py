@@ -134,7 +134,7 @@ def _provider(subject: Subject, use: DllUse) -> str:
     return other.name if other else ""
 
 
-_STATIC = "Link with -static-libgcc, -static-libstdc++ or -static, or ship the DLL in the file's folder."
+_STATIC = "Link with -static-libgcc, -static-libstdc++, or -static, or ship the DLL in the file's folder."
 _INITIALIZE = "In the package, call rocm_sdk.initialize_process before you load the file. This call adds the folders."
 _SHIP = "Ship the DLL, require the package that provides it, or add it to system-libraries in the settings."
 

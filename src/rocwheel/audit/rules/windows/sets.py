@@ -151,7 +151,7 @@ def _import_libraries(subject: Subject) -> Iterator[Evidence]:
             continue
         name = posixpath.basename(library.beside or library.expected)
         beside = f"next to {name}" if library.beside else f"and {name} is missing"
-        found = f"is a MinGW import library, {beside}: Visual C++ and CMake search for the latter"
+        found = f"is a MinGW import library, {beside}: Visual C++ and CMake search for {name}"
         yield Evidence(audited[library.path].source, found)
 
 
@@ -162,7 +162,7 @@ RULES = (
         "DLLs in different packages have different names.",
         (
             "Ship the DLL in one package and require that package in the other. Or rename one DLL, for "
-            "example with a hash as delvewheel does."
+            "example, by adding a hash, as delvewheel does."
         ),
         _clashes,
     ),
