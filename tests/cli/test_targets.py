@@ -140,7 +140,7 @@ def test_a_filter_that_can_never_match_is_wrong_usage(run_targets: Run, name: st
 @pytest.mark.slow
 def test_list_tells_every_fact_with_its_sources_as_json(run_targets: Run) -> None:
     assert json.loads(run_targets("list", "gfx1201", "--json").stdout) == {
-        "schema": "rocwheel.targets/1",
+        "schema": "rocwheel.targets/2",
         "targets": [
             {
                 "name": "gfx1201",

@@ -224,7 +224,7 @@ def list_command(
         words = (fold_to_generics(targets) if form is Form.GENERICS else targets).words
         print_target_set(form.value, words, as_json=out.json)
     elif out.json:
-        print_json("targets", 1, {"targets": rows})
+        print_json("targets", 2, {"targets": rows})
     elif rows:
         _print(_lines_of_cells(rows, verbose=out.verbose))
 
@@ -322,7 +322,7 @@ def detect(
     found = survey_machine(machine.system)
     gpus, problems = found.gpus, found.problems
     if machine.json:
-        print_json("gpus", 1, {"gpus": gpus, "problems": [str(problem) for problem in problems]})
+        print_json("gpus", 2, {"gpus": gpus, "problems": [str(problem) for problem in problems]})
     for gpu in gpus if not machine.json else ():
         more = [f"node {gpu.node}", gpu.kind, gpu.render_node] if machine.verbose else [gpu.kind]
         print_line("  ".join(word for word in [gpu.target, *more] if word))
