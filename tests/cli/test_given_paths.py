@@ -44,11 +44,8 @@ def test_it_is_in_the_json_too(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, tmp_path: Path) -> None:
-    expected = (
-        f"error: {tmp_path}: can't be read (Is a directory); expected a Makefile, a shell script, a workflow, or "
-        "Python. Pass a file instead of a folder.\n"
-    )
-    assert run("jax", "translate", "--file", tmp_path) == (2, "", expected)
+    expected = f"error: {tmp_path}: can't be read (Is a directory). Pass a file instead of a folder.\n"
+    assert run("jax", "bazelrc", "--settings", tmp_path) == (2, "", expected)
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused(run: Run, tmp_path: Path) -> None:

@@ -193,9 +193,9 @@ def test_the_commands_for_jax_build_its_own_targets(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_call_in_a_script_becomes_the_targets_of_jax(tmp_path: Path) -> None:
-    (tmp_path / "build.sh").write_text("python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=$ROCM\n")
-    told = rocwheel("jax", "translate", "--tree", "jax", "--file", "build.sh", cwd=tmp_path)
+def test_an_old_command_line_becomes_the_targets_of_jax(tmp_path: Path) -> None:
+    old = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_path=$ROCM")
+    told = rocwheel("jax", "translate", "--tree", "jax", "--", *old, cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     assert ' --repo_env=ROCM_PATH="$ROCM" //jaxlib/tools:jax_rocm_pjrt_wheel' in told.stdout
 

@@ -44,7 +44,7 @@ NOT_RUN = {
     ],
     "docs/jax-migration.md": [
         "it needs a checkout of rocm-jax",
-        "it needs a checkout of rocm-jax",
+        "it needs checkouts of XLA and rocm-jax",
     ],
     "docs/jax.md": [
         "the tutorial of the framework builder runs it, but for build.sh, which needs Bazel",

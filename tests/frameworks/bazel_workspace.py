@@ -15,7 +15,7 @@ from tests.support.bazel import STARTUP
 from tests.support.command_line import rocwheel
 from tests.support.places import ROOT
 
-__all__ = ["NEEDS_BAZEL", "ROOT", "Workspace", "build_wheels", "make_workspace"]
+__all__ = ["EXAMPLE", "NEEDS_BAZEL", "ROOT", "Workspace", "build_wheels", "make_workspace"]
 
 EXAMPLE = ROOT / "examples/bazel"
 VERSION = "0.12.0"

@@ -8,7 +8,6 @@ from unittest.mock import patch
 import pytest
 
 import trials.fuzz.build_info  # noqa: F401 (before what reads it)
-from rocwheel.frameworks.jax.shell import end_of_expansion
 from rocwheel.sdk.rocm_sdk import _doctor_device_code
 from rocwheel.sdk.rocm_sdk._gpus import LISTED
 from rocwheel.stores.urls import without_secrets
@@ -34,7 +33,6 @@ SEARCHES: dict[str, tuple[Callable[[str], object], str]] = {
     "blanks of a host wheel's requirement": (_device_wheels, "Requires-Dist: a" + " " * 200_000),
     "a name that a host wheel requires": (_device_wheels, f"Requires-Dist: {'a' * 50_000};{'x' * 50_000}"),
     "a marker of a host wheel": (_device_wheels, "Requires-Dist: a;" + "extra " * 50_000),
-    "expansions of the shell": (lambda text: end_of_expansion(text, 0), "${" + "$aaa" * 40),
 }
 
 

@@ -1,239 +1,279 @@
-"""Tests of `rocwheel.frameworks.jax.migrate`."""
+"""Tests of `rocwheel.frameworks.jax.migrate`, with a small checkout and edits for it."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.core.errors import InputError
-from rocwheel.frameworks.jax.callers import BUILD_PY, Plan
-from rocwheel.frameworks.jax.checkout import Checkout, SourceFile, Structure
-from rocwheel.frameworks.jax.editing import Draft, questions_in
-from rocwheel.frameworks.jax.migrate import FRAGMENT, deprecate, drop_overridden, jax_patch, remove
+from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.frameworks.jax.migrate import (
+    LAST_PHASE,
+    Edit,
+    FileEdits,
+    Phase,
+    Proposal,
+    apply_changes,
+    plan_migration,
+    rocm_jax_proposal,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-KEPT = (
-    "build:rocm_base --config=clang_local\n"
-    "build:rocm_base --define=using_rocm=true --define=mine=1\n"
-    "build:rocm --action_env=TF_ROCM_CLANG=1\n"
-    "build:other --action_env=CLANG_COMPILER_PATH=/old\n"
-)
-DROPPED = 'build:rocm --action_env CLANG_COMPILER_PATH="/old"\nbuild:rocm_base --define=using_rocm=true\n'
-SETTINGS = (
-    "build:rocm_build --config=rocm\nbuild:rocm_build --action_env=CLANG_COMPILER_PATH=/new\n"
-    "build:rocm_build --repo_env=TF_ROCM_CLANG=1\nbuild:rocm_build --define=using_rocm=true\n"
-)
-
-
-def after(**files: str) -> str:
-    texts = {".bazelrc": KEPT + DROPPED, FRAGMENT: SETTINGS, **files}
-    draft = Draft(Checkout({path: SourceFile(text) for path, text in texts.items()}))
-    drop_overridden(Plan(draft, Structure(".bazelrc", *[""] * 4), {}, ""))
-    return draft.text(".bazelrc")
-
-
-def test_what_the_fragment_sets_in_the_same_way_goes() -> None:
-    assert after() == KEPT
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("test.sh", "bazel test --config=rocm //...\n"),
-        ("rbe.bazelrc", "build:rocm_rbe --config=rocm_base\n"),
-        ("a.py", 'run(["--config=rocm"])\n'),
-    ],
-)
-def test_it_stays_while_something_builds_by_these_configs(path: str, text: str) -> None:
-    assert after(**{path: text}) == KEPT + DROPPED
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("README.md", "bazel test --config=rocm\n"),
-        ("jax_rocm_plugin/third_party/jax/0001.patch", "+bazel test --config=rocm //...\n"),
-        ("test.sh", "# bazel test --config=rocm\nbazel test --config=rocm_build --config=rocm_rbe\n"),
-        ("rbe.bazelrc", "# --config=rocm\nbuild:rocm_rbe --jobs=1\n"),
-    ],
-)
-def test_other_words_are_no_use(path: str, text: str) -> None:
-    assert after(**{path: text}) == KEPT
-
-
-BUILD = """load("//jaxlib:jax.bzl", "nanobind_extension")
-
-nanobind_extension(
-    name = "_rnn",
-    module_name = "_rnn",
-)
-
-nanobind_extension(
-    name = "_other",
-    module_name = "_other",
-)
-"""
-
-
-def test_the_rules_of_the_modules_get_run_paths() -> None:
-    assert jax_patch(BUILD, ["_rnn.so"], "jax_rocm7_plugin", "jax_rocm_plugin").splitlines() == [
-        "--- a/jaxlib/rocm/BUILD",
-        "+++ b/jaxlib/rocm/BUILD",
-        "@@ -1,7 +1,10 @@",
-        ' load("//jaxlib:jax.bzl", "nanobind_extension")',
-        '+load("@jax_rocm_plugin//rocm_wheel:run_path.bzl", "wheel_run_path_linkopts")',
-        " ",
-        " nanobind_extension(",
-        '     name = "_rnn",',
-        '+    features = ["no_solib_rpaths"],',
-        '+    linkopts = wheel_run_path_linkopts("jax_rocm7_plugin"),',
-        '     module_name = "_rnn",',
-        " )",
-        " ",
-    ]
-
-
-@pytest.mark.parametrize(("level", "name"), [(0, "jaxlib/rocm/BUILD"), (2, "b/b/jaxlib/rocm/BUILD")])
-def test_the_name_has_the_folders_that_the_workspace_strips(level: int, name: str) -> None:
-    patch = jax_patch(BUILD, ["_rnn.so"], "jax_rocm7_plugin", "jax_rocm_plugin", level=level)
-    assert patch.splitlines()[1] == f"+++ {name}"
-
-
-@pytest.mark.parametrize("text", [BUILD.rstrip("\n"), f"# one page\x0c\n{BUILD}", BUILD.replace("\n", "\r\n")])
-@pytest.mark.parametrize("tool", [("git", "apply", "-"), ("patch", "-p1", "--binary", "--force")])
-def test_the_patch_fits_whatever_lines_end_with(text: str, tool: tuple[str, ...], tmp_path: Path) -> None:
-    file = tmp_path / "jaxlib/rocm/BUILD"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(text.encode())
-    patch = jax_patch(text, ["_other.so"], "jax_rocm7_plugin", "jax_rocm_plugin").encode()
-    done = subprocess.run(tool, cwd=tmp_path, input=patch, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert b'wheel_run_path_linkopts("jax_rocm7_plugin")' in file.read_bytes()
-    assert file.read_bytes().endswith(text[-2:].encode())
-
-
-def test_a_module_that_nobody_links_is_told() -> None:
-    with pytest.raises(InputError) as raised:
-        jax_patch(BUILD, ["_rnn.so", "_linalg.so"], "jax_rocm7_plugin", "jax_rocm_plugin")
-    assert str(raised.value) == (
-        "@jax//jaxlib/rocm/BUILD: has no rule that links _linalg.so; expected one of nanobind_extension, "
-        "pybind_extension, cc_binary for each module"
-    )
-
-
-TOOLS = {
-    "pjrt/tools/BUILD.bazel": (
-        'load("//a:a.bzl", "COMMIT", "kept")\nload("//b:b.bzl", b = "C")\n\n'
-        'SOURCES = ["LICENSE.txt", "//pjrt/python:setup.py"]\n\nOTHERS = ["x"]\n\n'
-        'py_binary(\n    name = "build_gpu_plugin_wheel",\n    args = [COMMIT, b],\n    data = SOURCES,\n)\n\n'
-        'py_library(name = "build_utils")\n\nkept(name = "mine")\n'
+BUILD_PY = "jax_rocm_plugin/build/build.py"
+BAZELRC = "jax_rocm_plugin/.bazelrc"
+FILES = {
+    BUILD_PY: "import sys\n\nsys.exit(0)\n",
+    BAZELRC: "build -c opt\n\n# Written by build.py\ntry-import a\n",
+    "ci/wheels.sh": (
+        "set -e\npython build/build.py build\nif true; then\n  for so in *.so; do\n    patchelf $so\n  done\nfi\n"
     ),
-    "pjrt/tools/LICENSE.txt": "MIT\n",
-    "pjrt/tools/build_gpu_plugin_wheel.py": "import build_utils\n",
-    "pjrt/tools/build_utils.py": "",
-    "pjrt/python/BUILD": 'package()\n\nexports_files(["__init__.py", "setup.py"])\n',
-    "pjrt/python/__init__.py": "",
-    "pjrt/python/setup.py": "",
-    "build/build.py": "",
-    ".bazelrc": "build:rocm --jobs=1\n",
-    "build/rocm/tools/fixwheel.py": "",
+    "Dockerfile": "RUN dnf install -y \\\n  patchelf \\\n  vim\n",
+}
+PROPOSAL = Proposal(
+    "0123456789abcdef",
+    "1 May 2026",
+    (
+        FileEdits(1, BAZELRC, "configs", (Edit(after="build -c opt\n", new="build:rocm_build -g\n"),)),
+        FileEdits(1, "xla.patch", "the run path", create="--- a\n"),
+        FileEdits(
+            2,
+            "ci/wheels.sh",
+            "calls Bazel",
+            (
+                Edit(old="python build/build.py build\n", new="bazel run --config=rocm_build //a\n"),
+                Edit(first="if true; then", lines=5, digest="d556ab95a44afe87"),
+            ),
+        ),
+        FileEdits(2, "Dockerfile", "no patchelf", (Edit(old="  patchelf \\\n"),)),
+        FileEdits(3, BUILD_PY, "warns", (Edit(after="import sys\n", new="\nprint('deprecated')\n"),)),
+        FileEdits(4, BAZELRC, "nothing writes it", (Edit(old="\n# Written by build.py\ntry-import a\n"),)),
+        FileEdits(4, BUILD_PY, "nothing calls it", delete=True),
+    ),
+)
+MIGRATED = {
+    BAZELRC: "build -c opt\nbuild:rocm_build -g\n",
+    "ci/wheels.sh": "set -e\nbazel run --config=rocm_build //a\n",
+    "Dockerfile": "RUN dnf install -y \\\n  vim\n",
+    "xla.patch": "--- a\n",
 }
 
 
-def after_of_remove(**changes: str) -> dict[str, str]:
-    """Return the files after the phase, which does nothing the second time."""
-    texts = {**TOOLS, **changes}
-    draft = Draft(Checkout({f"jax_rocm_plugin/{path}": SourceFile(text) for path, text in texts.items()}))
-    plan = Plan(draft, Structure("jax_rocm_plugin/.bazelrc", *[""] * 4), {}, "")
-    remove(plan)
-    once = draft.checkout.files
-    remove(plan)
-    assert draft.checkout.files == once
-    return {path.removeprefix("jax_rocm_plugin/"): file.text for path, file in draft.checkout.files.items()}
+def git(folder: Path, *arguments: str, data: str | None = None) -> str:
+    settings = ("-c", "user.name=x", "-c", "user.email=x@localhost")
+    command = ["git", *settings, "-C", str(folder), *arguments]
+    return subprocess.run(command, input=data, check=True, capture_output=True, text=True).stdout
 
 
-def test_the_builder_goes_with_what_only_it_used() -> None:
-    assert after_of_remove() == {
-        "pjrt/tools/BUILD.bazel": (
-            'load("//a:a.bzl", "COMMIT", "kept")\nOTHERS = ["x"]\n\nkept(name = "mine")\n\n'
-            'exports_files(["LICENSE.txt"])\n'
-        ),
-        "pjrt/tools/LICENSE.txt": "MIT\n",
-        ".bazelrc": "build:rocm --jobs=1\n",
-        "pjrt/python/BUILD": 'package()\n\nexports_files(["__init__.py"])\n',
-        "pjrt/python/__init__.py": "",
-    }
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "rocm-jax"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "x")
+    return folder
 
 
-def test_a_target_of_the_same_package_keeps_the_builder() -> None:
-    build = TOOLS["pjrt/tools/BUILD.bazel"] + 'jax_wheel(name = "w", wheel_binary = ":build_gpu_plugin_wheel")\n'
-    left = after_of_remove(**{"pjrt/tools/BUILD.bazel": build})
-    assert {"pjrt/tools/build_gpu_plugin_wheel.py", "pjrt/tools/build_utils.py", "pjrt/python/setup.py"} <= left.keys()
-    (question,) = questions_in("", left["pjrt/tools/BUILD.bazel"])
-    assert question.text.startswith("who builds these targets?")
-    assert 'jax_wheel(name = "w"' in left["pjrt/tools/BUILD.bazel"]
+def contents(folder: Path) -> dict[str, str]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.relative_to(folder).parts)
+    return {str(path.relative_to(folder)): path.read_text() for path in paths}
 
 
-def test_a_script_that_calls_build_py_keeps_it() -> None:
-    left = after_of_remove(**{"ci.sh": "python build/build.py build\n", "fix.py": "# build/rocm/tools/fixwheel.py\n"})
-    assert "build/build.py" in left
-    assert "build/rocm/tools/fixwheel.py" not in left
+def migrate(checkout: Path, phase: Phase = LAST_PHASE) -> list[tuple[int, str]]:
+    """Migrate up to a phase, and return the phases and paths of the edits."""
+    made = plan_migration(checkout, phase=phase, proposal=PROPOSAL)
+    apply_changes(made.root, made.changes)
+    return [(edit.phase, edit.path) for edit in made.edits]
 
 
-def test_a_template_that_another_package_takes_stays() -> None:
-    left = after_of_remove(**{"other/BUILD": 'filegroup(name = "x", srcs = ["//pjrt/python:setup.py"])\n'})
-    assert "pjrt/python/setup.py" in left
-    assert left["pjrt/python/BUILD"] == TOOLS["pjrt/python/BUILD"]
+def test_each_phase_makes_its_own_changes(checkout: Path) -> None:
+    assert migrate(checkout, 1) == [(1, BAZELRC), (1, "xla.patch")]
+    assert migrate(checkout, 2) == [(2, "ci/wheels.sh"), (2, "Dockerfile")]
+    assert contents(checkout)[BUILD_PY] == "import sys\n\nsys.exit(0)\n"
+    assert migrate(checkout, 3) == [(3, BUILD_PY)]
+    assert contents(checkout)[BUILD_PY] == "import sys\n\nprint('deprecated')\n\nsys.exit(0)\n"
+    assert migrate(checkout, 4) == [(4, BAZELRC), (4, BUILD_PY)]
+    assert contents(checkout) == MIGRATED
+    assert migrate(checkout) == []
+    assert not (checkout / "jax_rocm_plugin/build").exists()
 
 
-def test_a_package_that_holds_nothing_else_goes_and_one_with_targets_stays() -> None:
-    exports = 'package()\n\nexports_files(["plugin_setup.py"])\n'
-    files = {"jax_plugins/rocm/BUILD.bazel": exports, "jax_plugins/rocm/plugin_setup.py": ""}
-    assert not {path for path in after_of_remove(**files) if path.startswith("jax_plugins/")}
-    files["jax_plugins/rocm/BUILD.bazel"] += '\nalias(name = "x", actual = "//y")\n'
-    assert (
-        after_of_remove(**files)["jax_plugins/rocm/BUILD.bazel"] == 'package()\n\nalias(name = "x", actual = "//y")\n'
+@pytest.mark.parametrize("phase", [1, 2, 3, 4])
+def test_git_applies_the_patch(checkout: Path, phase: Phase, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(checkout), "other")
+    patch = plan_migration(checkout, phase=phase, proposal=PROPOSAL).patch
+    git(tmp_path / "other", "apply", "--index", "-", data=patch)
+    migrate(checkout, phase)
+    assert contents(tmp_path / "other") == contents(checkout)
+
+
+def test_the_patch_begins_with_the_reasons(checkout: Path) -> None:
+    patch = plan_migration(checkout, phase=1, proposal=PROPOSAL).patch
+    assert patch == (
+        f"Phase 1: {BAZELRC}: configs\n"
+        "Phase 1: xla.patch: the run path\n\n"
+        f"diff --git a/{BAZELRC} b/{BAZELRC}\n--- a/{BAZELRC}\n+++ b/{BAZELRC}\n"
+        "@@ -1,4 +1,5 @@\n build -c opt\n+build:rocm_build -g\n \n # Written by build.py\n try-import a\n"
+        "diff --git a/xla.patch b/xla.patch\nnew file mode 100644\n--- /dev/null\n+++ b/xla.patch\n"
+        "@@ -0,0 +1 @@\n+--- a\n"
     )
 
 
-ASKED = "# rocwheel asks: does this image still need auditwheel or patchelf? No wheel of this repository\n#   does.\n"
+@pytest.mark.parametrize("count", range(6))
+def test_a_run_that_was_interrupted_is_continued(checkout: Path, count: int) -> None:
+    made = plan_migration(checkout, proposal=PROPOSAL)
+    apply_changes(made.root, made.changes[:count])
+    migrate(checkout)
+    assert contents(checkout) == MIGRATED
 
 
-def after_deprecation(path: str, text: str) -> str:
-    draft = Draft(Checkout({path: SourceFile(text)}))
-    plan = Plan(draft, Structure(*[""] * 5), {}, "")
-    deprecate(plan)
-    deprecate(plan)
-    return draft.text(path)
+def test_changes_to_new_lines_are_kept(checkout: Path) -> None:
+    migrate(checkout, 2)
+    script = checkout / "ci/wheels.sh"
+    script.write_text(script.read_text() + "bazel run --config=rocm_build //b\n")
+    (checkout / "xla.patch").write_text("--- another\n")
+    migrate(checkout)
+    assert contents(checkout) == {
+        **MIGRATED,
+        "ci/wheels.sh": f"{MIGRATED['ci/wheels.sh']}bazel run --config=rocm_build //b\n",
+        "xla.patch": "--- another\n",
+    }
 
 
-@pytest.mark.parametrize(
-    ("before", "expected"),
-    [
-        (
-            "RUN apt-get install -y \\\n    git \\\n    patchelf \\\n    wget\n",
-            "RUN apt-get install -y \\\n    git \\\n    wget\n",
-        ),
-        ("RUN pip install \\\n    auditwheel>=6 \\\n    build\n", "RUN pip install \\\n    build\n"),
-        (
-            "RUN pip install auditwheel\nRUN apt install patchelf\n",
-            f"{ASKED}RUN pip install auditwheel\nRUN apt install patchelf\n",
-        ),
-        ("RUN apt install \\\n  patchelf\n", f"RUN apt install \\\n{ASKED}  patchelf\n"),
-        ("# patchelf\nRUN true\n", "# patchelf\nRUN true\n"),
-    ],
-)
-def test_tools_leave_images(before: str, expected: str) -> None:
-    assert after_deprecation("docker/Dockerfile.builder", before) == expected
+def test_texts_that_differ_are_all_reported(checkout: Path) -> None:
+    script = checkout / "ci/wheels.sh"
+    script.write_text(f"python build/build.py build\n{script.read_text()}".replace("for so", "for lib"))
+    with pytest.raises(ProblemsError) as caught:
+        plan_migration(checkout, proposal=PROPOSAL)
+    assert caught.value.exit_status == 2
+    assert caught.value.lines == (
+        f"{checkout}: differs from rocm-jax at commit 012345678 of 1 May 2026. Check out this commit: 2 problems",
+        "  ci/wheels.sh: has this text 2 times: python build/build.py build",
+        "  ci/wheels.sh: has this text 0 times: if true; then",
+    )
 
 
-def test_build_py_hands_its_command_line_to_the_translation() -> None:
-    assert (
-        'subprocess.call(["rocwheel", "jax", "translate", "--", "python", "build/build.py", *sys.argv[1:]])'
-        in after_deprecation(BUILD_PY, "import argparse\n")
+def test_a_missing_file_is_reported(checkout: Path) -> None:
+    (checkout / "Dockerfile").unlink()
+    with pytest.raises(ProblemsError) as caught:
+        plan_migration(checkout, proposal=PROPOSAL)
+    assert caught.value.lines[1:] == ("  Dockerfile: doesn't exist",)
+
+
+def add_callers(checkout: Path) -> None:
+    folder = "a/very/long/folder/with/the/scripts/for/nightly/builds/of/wheels/and/images/on/other/machines"
+    for name, text in {
+        "nightly.yml": "run: |\n  cd jax_rocm_plugin\n  python3 build/build.py build\n",
+        f"{folder}/nightly.sh": "patchelf --version\n",
+        "notes.txt": "builds/build_py\n",
+    }.items():
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text(text)
+    git(checkout, "add", ".")
+
+
+@pytest.mark.parametrize("phase", [2, 3, 4])
+def test_callers_that_no_edit_converts_stop_the_phase(checkout: Path, phase: Phase) -> None:
+    add_callers(checkout)
+    with pytest.raises(ProblemsError) as caught:
+        plan_migration(checkout, phase=phase, proposal=PROPOSAL)
+    assert caught.value.exit_status == 2
+    assert caught.value.lines == (
+        f"{checkout}: phase {phase} can't convert these lines. Call Bazel as in BUILDING.md: 2 problems",
+        "  .../scripts/for/nightly/builds/of/wheels/and/images/on/other/machines/nightly.sh:1: still needs patchelf",
+        "  nightly.yml:3: still needs build.py",
+    )
+    assert max(map(len, caught.value.lines[1:])) <= 120
+
+
+def test_the_first_phase_leaves_callers_alone(checkout: Path) -> None:
+    add_callers(checkout)
+    assert migrate(checkout, 1) == [(1, BAZELRC), (1, "xla.patch")]
+
+
+def test_another_repository_is_refused(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    with pytest.raises(InputError) as caught:
+        plan_migration(tmp_path, proposal=PROPOSAL)
+    assert str(caught.value) == (
+        f"{tmp_path}: has no jax_rocm_plugin/build/build.py; expected rocm-jax at commit 012345678 of 1 May 2026. For "
+        "JAX's own tree, use `rocwheel jax bazelrc` and `rocwheel jax commands`."
+    )
+
+
+@pytest.mark.parametrize(("name", "found"), [("empty", "isn't a git checkout ("), ("absent", "isn't a folder")])
+def test_a_folder_without_git_is_refused(tmp_path: Path, name: str, found: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError) as caught:
+        plan_migration(tmp_path / name, proposal=PROPOSAL)
+    assert str(caught.value).startswith(f"{tmp_path / name}: {found}")
+    assert str(caught.value).endswith("; expected rocm-jax at commit 012345678 of 1 May 2026")
+
+
+def test_a_file_outside_of_the_checkout_is_not_written(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "ci").rename(tmp_path / "ci")
+    (checkout / "ci").symlink_to(tmp_path / "ci")
+    with pytest.raises(InputError) as caught:
+        plan_migration(checkout, proposal=PROPOSAL)
+    assert str(caught.value) == (
+        f"{checkout}/ci/wheels.sh: is a symbolic link, or in one; expected a file of the checkout"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_files_that_cannot_be_written_leave_everything_as_it_was(checkout: Path) -> None:
+    (checkout / "ci").chmod(0o555)
+    (checkout / "Dockerfile").chmod(0o444)
+    with pytest.raises(ProblemsError) as caught:
+        migrate(checkout)
+    (checkout / "ci").chmod(0o755)
+    assert caught.value.exit_status == 1
+    assert contents(checkout) == FILES
+
+
+def test_a_text_with_other_line_ends_and_bytes_keeps_them(checkout: Path) -> None:
+    path = checkout / BAZELRC
+    path.write_bytes(b"# \xff \r\n" + path.read_bytes())
+    migrate(checkout)
+    assert path.read_bytes() == b"# \xff \r\n" + MIGRATED[BAZELRC].encode()
+
+
+PATCH = next(file for file in rocm_jax_proposal().files if file.path.endswith(".patch"))
+
+
+def test_the_edits_of_rocm_jax_are_in_the_order_of_the_phases() -> None:
+    phases = [file.phase for file in rocm_jax_proposal().files]
+    assert phases == sorted(phases)
+    assert {*phases} == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("file", rocm_jax_proposal().files, ids=lambda file: f"{file.phase} {file.path}")
+def test_an_edit_of_rocm_jax_has_one_way_to_find_its_place(file: FileEdits) -> None:
+    assert sum(map(bool, (file.edits, file.create, file.delete))) == 1
+    for edit in file.edits:
+        assert sum(map(bool, (edit.old, edit.after, edit.first))) == 1
+        assert bool(edit.first) == bool(edit.lines) == (len(edit.digest) == 16)
+        assert edit.new or not edit.after
+
+
+def test_the_patch_for_xla_is_whole(tmp_path: Path) -> None:
+    told = subprocess.run(
+        ["git", "apply", "--numstat", "-"], cwd=tmp_path, input=PATCH.create, capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "1\t1\tthird_party/gpus/rocm/BUILD.tpl\n21\t0\tthird_party/gpus/rocm_configure.bzl\n"
+
+
+def test_the_config_for_wheels_has_the_run_path_that_patchelf_set() -> None:
+    bazelrc = next(file for file in rocm_jax_proposal().files if file.path == BAZELRC)
+    (value,) = re.findall("--repo_env=ROCM_WHEEL_RPATH=(.*)", bazelrc.edits[0].new)
+    assert value == (
+        "$ORIGIN/../rocm/lib:$ORIGIN/../rocm/lib/rocm_sysdeps/lib:$ORIGIN/../../rocm/lib:"
+        "$ORIGIN/../../rocm/lib/rocm_sysdeps/lib:/opt/rocm/lib:/opt/rocm/lib/rocm_sysdeps/lib"
     )

@@ -1,4 +1,4 @@
-"""What frameworks give: callers of JAX's old build, descriptions of wheels, Bazel's lists, run paths to spell."""
+"""What frameworks give: calls of JAX's old build, descriptions of wheels, Bazel's lists, run paths to spell."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.environment.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 from rocwheel.frameworks.jax.settings import read_settings
 from rocwheel.frameworks.jax.starlark import read_rule_call
-from rocwheel.frameworks.jax.translate import read_old_calls, translate, translate_calls
+from rocwheel.frameworks.jax.translate import translate
 from rocwheel.frameworks.jax.words import mark_variables
 from rocwheel.frameworks.wheel_draft import read_runfiles_manifest, read_source_list
 from rocwheel.frameworks.wheel_spec import make_spec, read_spec
 from rocwheel.wheels.requirements import read_build_requires
-from tests.support.places import ROOT
 from trials.fuzz.harness import Harness, require
 from trials.fuzz.seeds.files import on_disk
 
-_NAMES = ("Makefile", "call.sh", "call.yml", "call.py")
-_CALLS = ROOT / "tests/frameworks/jax/files"
 _COMMAND = b"HERMETIC_PYTHON_VERSION=3.12 python3 build/build.py build --wheels=jax-rocm-plugin --clang_path=/c"
 _SPEC = b"""schema = 1
 name = "demo-{suffix}"
@@ -34,11 +31,6 @@ version = "1.0"
 [entry-points.console_scripts]
 demo = "demo:main"
 """
-
-
-def _old_calls(data: bytes) -> None:
-    """Take the first byte for the kind of the file, and translate all calls that are found."""
-    translate_calls(read_old_calls(data[1:].decode(errors="replace"), _NAMES[data[0] % 4 if data else 0]))
 
 
 def _old_command(data: bytes) -> None:
@@ -83,13 +75,6 @@ def _run_path(data: bytes) -> None:
     ldflags_setting(entries)
 
 
-def _call_seeds() -> list[bytes]:
-    found = {".sh": 1, ".yml": 2, ".py": 3}
-    files = [path for path in sorted(_CALLS.iterdir()) if path.suffix in found]
-    makefile = b"\0wheels:\n\tpython3 build/build.py build --wheels=jax-rocm-pjrt \\\n\t  --rocm_path=$(ROCM)\n"
-    return [bytes([found[path.suffix]]) + path.read_bytes()[:6000] for path in files] + [makefile, b"\1" + _COMMAND]
-
-
 _SHELL = (
     b"$(",
     b"${",
@@ -110,7 +95,6 @@ _NESTED = b"a = " + b"[" * 60000
 _RULE = b"--output_path=out\n--cpu=x86_64\n--platform_version=7\n--enable-rocm=True\n--srcs=a/b.so"
 
 HARNESSES = (
-    Harness("frameworks.old_calls", _old_calls, _call_seeds, (RocwheelError, MemoryError), _SHELL, 8000),
     Harness("frameworks.old_command", _old_command, lambda: [_COMMAND], tokens=(b"--", b"=", *_SHELL), largest=2000),
     Harness("frameworks.rule_call", _rule_call, lambda: [_RULE], tokens=(b"--", b"=", b"\n"), largest=2000),
     Harness("frameworks.wheel_spec", _spec, lambda: [_SPEC, _NESTED], tokens=_TOML),

@@ -24,16 +24,12 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.jax.words import Lookup
 
 
-TOOL = "build.py"
-"""The file name of the old tool."""
-TOOL_PATH = f"build/{TOOL}"
-"""The old tool's path in rocm-jax's workspace."""
-SUBCOMMANDS = ("build", "requirements_update")
-"""The old tool's subcommands."""
-
+_TOOL = "build.py"
+_TOOL_PATH = f"build/{_TOOL}"
+_SUBCOMMANDS = ("build", "requirements_update")
 _FILE = "build_py.toml"
 _COMMAND = "command line"
-_EXPECTED = f"a command line of {TOOL_PATH}"
+_EXPECTED = f"a command line of {_TOOL_PATH}"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _HELD = re.compile("\3([0-9]+)\3")
 _MAKES = ("make", "gmake")
@@ -116,12 +112,6 @@ def old_variables() -> dict[str, OldOption]:
     return _data().variables
 
 
-def takes_value(word: str) -> bool:
-    """Return whether a word is an option of the old tool that takes the next word as its value."""
-    old_option = old_options().get(word.removeprefix("--")) if word.startswith("--") else None
-    return old_option is not None and old_option.kind in {"value", "append"}
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         remedy = "Pass the complete old command line after --."
@@ -134,7 +124,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     Options may be abbreviated, as in the old tool. Raises `InputError` for any other command line.
     """
     rest = list(words)
-    start = next((index for index, word in enumerate(rest) if word.endswith(TOOL)), -1)
+    start = next((index for index, word in enumerate(rest) if word.endswith(_TOOL)), -1)
     if start < 0:
         _check_caller(rest)
     assignments = (_ASSIGNMENT.fullmatch(word) for word in rest[: max(start, 0)])
@@ -161,9 +151,8 @@ def _check_caller(words: Sequence[str]) -> None:
     if program.rpartition("/")[2] in _MAKES:
         script = script or "Makefile"
     if script:
-        found = f"{shown(program)!r} runs {shown(script)!r}, not {TOOL_PATH}"
-        remedy = f"To translate the calls in that file, use --file {shown(script)}."
-        raise InputError(_COMMAND, found, expected=_EXPECTED, remedy=remedy)
+        found = f"{shown(program)!r} runs {shown(script)!r}, not {_TOOL_PATH}"
+        raise InputError(_COMMAND, found, expected=_EXPECTED, remedy="Pass the command line in that file.")
 
 
 def _take_carried(values: dict[str, Any], known: Mapping[str, OldOption], dashes: str) -> dict[str, str]:
@@ -218,8 +207,8 @@ def _restored(word: str, parts: Sequence[str | Reference | Lookup]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     # Options may come before or after the subcommand, wherever the old tool accepted them.
-    parser = _Parser(prog=TOOL, add_help=False, argument_default=None)
-    parser.add_argument("subcommand", choices=SUBCOMMANDS)
+    parser = _Parser(prog=_TOOL, add_help=False, argument_default=None)
+    parser.add_argument("subcommand", choices=_SUBCOMMANDS)
     for name, old_option in old_options().items():
         if old_option.kind == "flag":
             parser.add_argument(f"--{name}", action="store_const", const=True)

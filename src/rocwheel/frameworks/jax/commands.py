@@ -162,10 +162,8 @@ def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
             lines += ["", f"# {command.title}.", line]
         elif form == "makefile":
             lines += [f"\t# {command.title}.", f"\t{line}"]
-        elif form == "ci":
-            lines += [f"- name: {command.title}", "  run: |", f"    {line}"]
         else:
-            lines += [f"# {command.title}.", f"subprocess.run({line}, check=True)"]
+            lines += [f"- name: {command.title}", "  run: |", f"    {line}"]
     return "\n".join([*lines, ""])
 
 

@@ -16,8 +16,8 @@ from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import read_small
 from rocwheel.environment.run_path_choice import origin_relative
 from rocwheel.frameworks.jax.bazel_files import Splice, StarlarkFile, called, spliced
-from rocwheel.frameworks.jax.editing import text_patch
 from rocwheel.frameworks.jax.jax_tree import jax_tree
+from rocwheel.frameworks.jax.migrate import text_patch
 from rocwheel.frameworks.jax.settings import BazelSettings
 from rocwheel.frameworks.jax.starlark import jax_wheel_description
 

@@ -1,4 +1,4 @@
-"""Represents words of commands, and quotes them for a shell, make, a workflow's shell, or Python."""
+"""Represents words of commands, and quotes them for a shell, make, or a workflow's shell."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-Language = Literal["shell", "make", "either", "workflow", "template", "python"]
+Language = Literal["shell", "make", "either", "workflow"]
 """The program that fills in a reference. ``either``: the same syntax for a shell and make.
 
-``workflow``: GitHub's ``${{ ... }}``. ``template``: Python's ``%(name)s`` inside text for one of the other programs.
+``workflow``: GitHub's ``${{ ... }}``.
 """
 
 Quoting = Literal["quoted", "unquoted", "bare"]
@@ -31,7 +31,7 @@ MARKS = frozenset("\0\1\2\3\x1f")
 
 _BY_LETTER: dict[str, Any] = {name[0]: name for name in (*get_args(Language), *get_args(Quoting))}
 """Languages and quotings, keyed by the letters that represent them in words."""
-_PIECE = re.compile("\0([smewtp])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
+_PIECE = re.compile("\0([smew])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
 _OF_THE_LOADER = "ORIGIN|LIB|PLATFORM|SITE_PACKAGES"
 _VARIABLE = re.compile(
     r"(?P<workflow>\$\{\{[^\n]*?\}\})"
@@ -43,10 +43,7 @@ _OF_MAKE = re.compile(r"\$\((?P<name>[A-Z_][A-Z0-9_]*)\)|\$\$(?=[A-Za-z_(]|\{(?!
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A part of a word that is filled in later.
-
-    ``text`` is the source text, such as ``${ROCM_PATH}``, or an expression for Python.
-    """
+    """A part of a word that is filled in later. ``text`` is the source text, such as ``${ROCM_PATH}``."""
 
     language: Language
     text: str
@@ -106,13 +103,13 @@ def bare(word: str) -> str:
 
 
 def shown(word: str) -> str:
-    """Return the word for people: references in their source text, and Python expressions in braces."""
+    """Return the word for people: references in their source text, and commands instead of their output."""
     return "".join(map(_shown, pieces(word)))
 
 
 def _shown(part: str | Reference | Lookup) -> str:
     if isinstance(part, Reference):
-        return f"{{{part.text}}}" if part.language == "python" else part.text
+        return part.text
     return part if isinstance(part, str) else " ".join(part.words)
 
 
@@ -151,17 +148,13 @@ def without_make(word: str) -> str:
     return _OF_MAKE.sub(lambda match: f"${{{match['name']}?}}" if match["name"] else "$", word)
 
 
-CommandForm = Literal["shell", "makefile", "ci", "python"]
-"""``ci``: steps of a workflow file in YAML. ``python``: a list of arguments."""
+CommandForm = Literal["shell", "makefile", "ci"]
+"""``ci``: steps of a workflow file in YAML."""
 
 
-def spell_line(words: Sequence[str], form: CommandForm, *, template: bool = False) -> str:
-    """Return a command as a single line. With ``template``, the line is for a text that Python fills in with ``%``."""
-    if form == "python":
-        return "[" + ", ".join(map(_python_word, words)) + "]"
-    word = _WORDS[form]
-    literal = (lambda text: _LITERALS[form](text).replace("%", "%%")) if template else _LITERALS[form]
-    return " ".join(_joined(item, literal, word) for item in words)
+def spell_line(words: Sequence[str], form: CommandForm) -> str:
+    """Return a command as a single line."""
+    return " ".join(_joined(item, _LITERALS[form], _WORDS[form]) for item in words)
 
 
 def spell_make_value(words: Sequence[str]) -> str:
@@ -193,7 +186,7 @@ def _ci_literal(text: str) -> str:
 
 
 def _shell_filled(part: Reference) -> str:
-    return part.text if part.language == "template" or part.quoting == "bare" else f'"{part.text}"'
+    return part.text if part.quoting == "bare" else f'"{part.text}"'
 
 
 def _make_filled(part: Reference) -> str:
@@ -215,23 +208,3 @@ _WORDS: dict[CommandForm, Callable[[Reference], str]] = {
     "makefile": _make_filled,
     "ci": _shell_filled,
 }
-
-
-def _python_word(word: str) -> str:
-    only = only_reference(word)
-    if only is not None and only.quoting == "bare":
-        return f"*shlex.split(str({only.text}))"
-    return " + ".join(map(_python_part, pieces(word))) or '""'
-
-
-def _python_part(part: str | Reference | Lookup) -> str:
-    if isinstance(part, str):
-        return _python_text(part)
-    if isinstance(part, Reference):
-        return f"str({part.text})" if part.language == "python" else _python_text(part.text)
-    return f"subprocess.check_output([{', '.join(map(_python_word, part.words))}], text=True).strip()"
-
-
-def _python_text(text: str) -> str:
-    spelled = repr(text)
-    return spelled if '"' in text or "\\" in spelled else f'"{spelled[1:-1]}"'
