@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.command_line import rocwheel, run_json
+from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -218,3 +219,16 @@ def test_a_version_is_required_for_rocm_jax_and_refused_for_jax(project: Path) -
             "error: --version: has no effect in JAX's own tree, because the wheels have JAX's version. Remove the "
             "option. To add a suffix, use --repo_env=ML_WHEEL_VERSION_SUFFIX=SUFFIX in the settings' options."
         )
+
+
+@pytest.mark.slow
+def test_the_patch_takes_only_settings_for_jax(project: Path) -> None:
+    checkout = FIXTURES / "jax_run_paths"
+    refused = rocwheel("jax", "patch", checkout, "--settings", "rocm.toml", cwd=project)
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        'error: rocm.toml: has tree = "rocm-jax"; expected tree = "jax"\n',
+    )
+    (project / "rocm.toml").write_text(IN_JAX + 'search = ["/site/rocm/lib"]\n')
+    patch = run_json("jax", "patch", checkout, "--settings", "rocm.toml", cwd=project)["patch"]
+    assert '+    "/site/rocm/lib",\n' in patch

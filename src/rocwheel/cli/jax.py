@@ -207,7 +207,10 @@ def patch(
 
     Example: rocwheel jax patch jax > short.patch
     """
-    text = run_path_patch(checkout, read_settings(settings) if settings else None)
+    given = read_settings(settings) if settings else None
+    if settings and given and given.tree != "jax":
+        raise SettingsError(settings, f'has tree = "{given.tree}"', expected='tree = "jax"')
+    text = run_path_patch(checkout, given)
     if out.json:
         print_json("jax.patch", 1, {"patch": text})
     else:

@@ -98,6 +98,11 @@ def test_an_sdk_for_one_family_has_its_own_folder() -> None:
         ("_THEROCK_TARGET_FAMILIES", "_FAMILIES", "doesn't define _THEROCK_TARGET_FAMILIES"),
         ("def rocm_cc_binary", "def rocm_binary", "doesn't define rocm_cc_binary"),
         (
+            "+ if_oss(_wheel_linkopts())",
+            '+ _wheel_linkopts("x")',
+            "doesn't call _wheel_linkopts without arguments in rocm_nanobind_extension",
+        ),
+        (
             "def _wheel_features",
             "_MORE = _WHEEL_RPATHS\n\ndef _wheel_features",
             "uses _WHEEL_RPATHS in _MORE, _wheel_linkopts instead of once in _wheel_linkopts",
@@ -129,8 +134,14 @@ def test_an_sdk_for_one_family_has_its_own_folder() -> None:
 )
 def test_another_structure_is_refused(old: str, new: str, problem: str) -> None:
     with pytest.raises(ProblemsError) as caught:
-        shorten_run_paths(TEXT.replace(old, new), BazelSettings(1))
+        shorten_run_paths(TEXT.replace(old, new, 1 if "+ " in old else -1), BazelSettings(1))
     assert [str(found) for found in caught.value.problems] == [f"{RPATH_FILE}: {problem}; expected {STRUCTURE}"]
+
+
+def test_a_list_after_the_function_is_refused() -> None:
+    families = '_THEROCK_TARGET_FAMILIES = [\n    "gfx94X-dcgpu",\n    "gfx110X-all",\n]\n'
+    with pytest.raises(ProblemsError, match="has other definitions between"):
+        shorten_run_paths(TEXT.replace(families, "") + families, BazelSettings(1))
 
 
 def test_all_differences_are_reported() -> None:

@@ -167,23 +167,33 @@ def _differences(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[
     if b"\r" in file.data:
         yield "has CR LF line endings"
     missing = [name for name in (*_USERS, *_MACROS) if name not in found]
-    yield from (f"doesn't define {name}" for name in missing)
-    if missing:
-        return
+    yield from (f"doesn't define {name}" for name in missing) if missing else _other_structure(file, found)
+
+
+def _other_structure(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[str]:
+    """Yield the differences from the expected definitions, all of which the file has."""
     for name, users in _USERS.items():
         used = sorted(user for user, _ in _uses(file, name))
         if used != sorted(users):
             yield f"uses {name} in {', '.join(used) or 'no definition'} instead of once in {', '.join(sorted(users))}"
-    if not isinstance(getattr(found[_FAMILIES], "value", None), ast.List):
-        yield f"defines {_FAMILIES} as something other than a list"
-    if list(found).index(_FUNCTION) != list(found).index(_FAMILIES) + 1:
-        yield f"has other definitions between {_FAMILIES} and {_FUNCTION}"
-    for name in (_FUNCTION, _LINKOPTS):
-        definition = found[name]
-        if not isinstance(definition, ast.FunctionDef) or file.source(definition).find(f"def {name}():") != 0:
-            yield f"has no function {name} without parameters"
-    if not _system_folders(found[_OLD]):
-        yield f"has no system folders at the end of {_OLD}"
+    for user, node in _uses(file, _LINKOPTS):
+        if not file.data.startswith(b"()", file.end(node)):
+            yield f"doesn't call {_LINKOPTS} without arguments in {user}"
+    following = list(found)[list(found).index(_FAMILIES) + 1 :]
+    checks = {
+        f"defines {_FAMILIES} as something other than a list": not _is_list(found[_FAMILIES]),
+        f"has other definitions between {_FAMILIES} and {_FUNCTION}": following[:1] != [_FUNCTION],
+        **{
+            f"has no function {name} without parameters": not file.source(found[name]).startswith(f"def {name}():")
+            for name in (_FUNCTION, _LINKOPTS)
+        },
+        f"has no system folders at the end of {_OLD}": not _system_folders(found[_OLD]),
+    }
+    yield from (text for text, is_wrong in checks.items() if is_wrong)
+
+
+def _is_list(definition: _Definition) -> bool:
+    return isinstance(definition, ast.Assign) and isinstance(definition.value, ast.List)
 
 
 def _system_folders(definition: _Definition) -> list[str]:
