@@ -104,7 +104,7 @@ def fetch(
 ) -> None:
     """Fetch the artifact archives that a build needs.
 
-    The command verifies each file by its checksum (NAME.sha256sum or SHA256SUMS in the store). Without a checksum, it
+    The command verifies each file against its checksum (NAME.sha256sum or SHA256SUMS in the store). Without a checksum, it
     compares only the size. A new run continues an interrupted run and keeps complete files.
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --output artifacts
@@ -239,7 +239,7 @@ def merge(
     files: Annotated[
         Literal["copy", "hardlink"], option("--files", help="Copy the files, or create hard links if possible.")
     ] = "copy",
-    dry_run: Annotated[bool, option("--dry-run", help="Print what would be merged, and write nothing.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print what would be merged without writing anything.")] = False,
     *,
     out: Output,
 ) -> None:

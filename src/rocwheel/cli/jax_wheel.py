@@ -101,8 +101,8 @@ def wheel_binary(
 ) -> None:
     """Build a wheel for JAX's jax_wheel rule.
 
-    The jax_wheel_binary rule from `rocwheel jax starlark` calls this command. It passes the version, and the tags from
-    the file name that the rule declares.
+    The jax_wheel_binary rule from `rocwheel jax starlark` calls this command. The rule passes the version and
+    the tags that its output file must have in its name.
 
     Example: rocwheel jax wheel-binary pjrt --version 0.12.0 -- @bazel-out/k8-opt/bin/jaxlib/tools/jax_wheel-0.params
     """

@@ -269,7 +269,7 @@ def repair(
     *,
     options: RepairOptions,
     check: Annotated[bool, shared("--check")] = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Print the changes, and write nothing.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print the changes without writing anything.")] = False,
     out: Output,
 ) -> None:
     """Fix the run paths, requirements, and tags of wheels.
