@@ -49,7 +49,7 @@ def test_counts_are_kept_in_order_of_their_names(tmp_path: Path) -> None:
 def test_every_test_that_the_pages_name_exists_and_every_row_of_what_was_found_names_one() -> None:
     text = "".join(path.read_text() for path in (ROOT / "docs/trust.md", *_RESULTS))
     rows = re.findall(r"^\| .* \| `(tests/\S+\.py)::(\w+)` \|$", text, re.MULTILINE)
-    tables = re.findall(r"\| held by \|\n\|[-|]+\|\n((?:\|.*\n)+)", text)
+    tables = re.findall(r"\| (?:held by|test) \|\n\|[-|]+\|\n((?:\|.*\n)+)", text)
     assert [path + test for path, test in rows if f"\ndef {test}(" not in (ROOT / path).read_text()] == []
     assert len(rows) == sum(len(table.splitlines()) for table in tables)
     assert len(_RESULTS) == 4

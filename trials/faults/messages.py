@@ -18,7 +18,7 @@ __all__ = ["Expected", "check_messages", "is_uncaught"]
 _UNCAUGHT = ("Traceback", "Exception ignored", "Logging error", "Fatal Python error")
 _ERROR = re.compile(r"^(?:rocm-sdk: )?error: ", re.MULTILINE)
 _OTHER_WORDS = {
-    errno.EACCES: ("this user may not read it",),
+    errno.EACCES: ("the current user is not allowed to read this file",),
     errno.ENOSPC: ("is full", "bytes to write"),
     errno.EDQUOT: ("the quota on its disk",),
     errno.EROFS: ("where no file can be made",),

@@ -104,8 +104,8 @@ def fetch(
 ) -> None:
     """Fetch the artifact archives that a build needs.
 
-    The command verifies each file against its checksum (NAME.sha256sum or SHA256SUMS in the store). Without a checksum, it
-    compares only the size. A new run continues an interrupted run and keeps complete files.
+    The command verifies each file against its checksum (NAME.sha256sum or SHA256SUMS in the store). Without a checksum,
+    it compares only the size. A new run continues an interrupted run and keeps complete files.
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --output artifacts
     """
