@@ -17,6 +17,9 @@ import pytest
 
 from rocwheel.core.errors import InputError
 from rocwheel.environment.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
+from rocwheel.index.write_index import write_index
+from rocwheel.wheels.sdist import write_sdist
+from tests.support.loopback import served
 from tests.support.pe_files import pe_file
 from tests.support.wheels import make_wheel
 
@@ -145,6 +148,88 @@ def test_for_windows_its_wheels_are_fetched(
         assert [path.name for path in (site / "helper").iterdir()] == ["b.dll"]
     done = run("audit", wheel, "--with-requirements", "--find-links", links, "--json", "--select", "dll-*")
     assert [finding["rule"] for finding in json.loads(done.stdout)["findings"]] == ["dll-unreachable"]
+
+
+STRICT = ("--closed", "--select", "requirement-*", "--json")
+
+
+def sdk_user(folder: Path, *requires: str, tag: str = "py3-none-manylinux_2_28_x86_64") -> Path:
+    """Write a wheel that requires the SDK."""
+    return make_wheel(folder, "user", {"user/__init__.py": b""}, tag=tag, requires=requires)
+
+
+@pytest.mark.parametrize("extras", ["libraries", "libraries,device-all"])
+def test_the_selector_s_sdist_is_built(run: Run, tmp_path: Path, sample_dist: Path, extras: str) -> None:
+    wheel = sdk_user(tmp_path, f"rocm[{extras}]==7.0.0")
+    done = run("audit", wheel, *STRICT, "--with-requirements", "--find-links", sample_dist)
+    assert (done.status, json.loads(done.stdout)["findings"]) == (0, [])
+
+
+def test_an_index_provides_the_selector(
+    run: Run, tmp_path: Path, sample_dist: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "0")
+    shutil.copytree(sample_dist, tmp_path / "files")
+    write_index(tmp_path / "files", tmp_path / "files/simple")
+    wheel = sdk_user(tmp_path, "rocm[libraries,device-all]==7.0.0")
+    with served(tmp_path / "files") as address:
+        done = run("audit", wheel, *STRICT, "--with-requirements", "--index-url", f"{address}/simple/")
+        assert (done.status, json.loads(done.stdout)["findings"]) == (0, [])
+        folder = run("audit", wheel, *STRICT, "--with", f"{address}/")
+        assert (folder.status, json.loads(folder.stdout)["findings"]) == (0, [])
+        refused = run("audit", wheel, "--closed", "--with", f"{address}/simple/")
+    assert (refused.status, refused.stderr) == (
+        2,
+        (
+            f"error: {address}/simple: contains no wheels or sdists. Check whether this is the right folder. "
+            f"For an index, use --with-requirements --index-url {address}/simple.\n"
+        ),
+    )
+
+
+@pytest.mark.skipif(UV is None, reason="needs uv")
+def test_uv_builds_the_selector_for_another_python(
+    run: Run, tmp_path: Path, sample_dist: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("UV_OFFLINE", "UV_NO_CONFIG", "UV_NO_INDEX"):
+        monkeypatch.setenv(name, "1")
+    other = "cp313" if sys.version_info[:2] != (3, 13) else "cp312"
+    wheel = sdk_user(tmp_path, "rocm[libraries]==7.0.0", tag=f"{other}-{other}-manylinux_2_28_x86_64")
+    words = ("audit", wheel, *STRICT, "--with-requirements", "--find-links", sample_dist)
+    monkeypatch.setattr(shutil, "which", lambda _: UV)
+    done = run(*words)
+    assert (done.status, json.loads(done.stdout)["findings"]) == (0, [])
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    done = run(*words)
+    assert (done.status, "No matching distribution found for rocm==7.0.0" in done.stderr) == (2, True)
+
+
+def test_other_sdists_are_not_built(tmp_path: Path, links: Path) -> None:
+    write_sdist(links / "source-1.0.tar.gz", "source-1.0", {"PKG-INFO": b"Name: source\nVersion: 1.0\n"}, mtime=0)
+    with (
+        pytest.raises(InputError, match=r"can't fetch the required packages .*source"),
+        fetched_requirements([demo(tmp_path, "source")], [], IndexOptions(find_links=(str(links),))),
+    ):
+        pass
+
+
+def test_requirements_of_a_given_selector_are_fetched(tmp_path: Path, sample_dist: Path) -> None:
+    wheel = sdk_user(tmp_path, "rocm[device-gfx906]==7.0.0", "helper")
+    selector = sample_dist / "rocm-7.0.0.tar.gz"
+    wanted = ["rocm-sdk-core==7.0.0", "rocm-sdk-device-gfx906==7.0.0", "helper"]
+    assert requirements_to_fetch([wheel], [wheel], [selector]) == wanted
+    core = sample_dist / "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
+    assert requirements_to_fetch([wheel], [wheel, core], [selector]) == wanted[1:]
+
+
+def test_an_audited_folder_provides_its_selector(run: Run, tmp_path: Path, sample_dist: Path) -> None:
+    shutil.copytree(sample_dist, tmp_path / "dist")
+    sdk_user(tmp_path / "dist", "rocm[libraries,device-gfx906]==7.0.0")
+    done = run("audit", tmp_path / "dist", *STRICT)
+    assert (done.status, json.loads(done.stdout)["findings"]) == (0, [])
+    sdk_user(tmp_path / "dist", "rocm[libraries,absent]==7.0.0")
+    done = run("audit", tmp_path / "dist", *STRICT)
+    assert [one["rule"] for one in json.loads(done.stdout)["findings"]] == ["requirement-unsatisfied"]
 
 
 def test_a_package_that_is_given_is_not_fetched(tmp_path: Path) -> None:

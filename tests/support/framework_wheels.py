@@ -43,7 +43,7 @@ _INIT = "from .version import __version__\n"
 def make_framework_wheels(
     folder: Path, rocm: str, targets: Sequence[str] = ("gfx906", "gfx1030"), *, tag: str = TAG
 ) -> list[Path]:
-    """Write torch, torchvision, torchaudio, triton, and the device wheels of torch and torchvision."""
+    """Write torch, torchvision, torchaudio, triton, rocm-bootstrap, and device wheels of torch and torchvision."""
     local = f"+{'devrocm' if 'dev' in rocm else 'rocm'}{rocm.replace('+', '-')}"
     normal = local.replace("-", ".")
     own = {name: f"{public}{normal}" for name, public in PUBLIC_VERSIONS.items()}
@@ -59,7 +59,7 @@ def make_framework_wheels(
         pin = f"amd-{name}-device-%s == {own[name]}"
         chains = [f'{pin % one}; extra == "device-{target}"' for target in targets for one in _chain(target, family)]
         every = [f'{pin % one}; extra == "device-all"' for one in (*targets, family)]
-        return (*chains, *every), (*(f"device-{target}" for target in targets), "device-all")
+        return ("rocm-bootstrap", *chains, *every), (*(f"device-{target}" for target in targets), "device-all")
 
     requires, extras = split("torch")
     torch: dict[str, Path | bytes] = {
@@ -107,6 +107,8 @@ def make_framework_wheels(
     made.append(make_wheel(folder, "torchaudio", audio, version=own["torchaudio"], tag=tag, requires=needs))
     triton = {"triton/__init__.py": f'"""Triton."""\n__version__ = \'{PUBLIC_VERSIONS["triton"]}\'\n'.encode()}
     made.append(make_wheel(folder, "triton", triton, version=own["triton"], tag=tag))
+    files = {"rocm_bootstrap/__init__.py": b""}
+    made.append(make_wheel(folder, "rocm-bootstrap", files, version="0.3.0", tag="py3-none-any"))
     for name in ("torch", "torchvision"):
         for target in (*targets, family):
             files = {f"{name}/.kpack/{name}_{target}.kpack": f"code for {target}".encode()}

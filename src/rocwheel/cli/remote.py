@@ -60,6 +60,15 @@ def distributions_in(files: Iterable[StoredFile], place: str, *, depth: int = 0)
     return found
 
 
+def _audited(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
+    """Return the distributions. If there are none, the error also names the options for an index."""
+    try:
+        return distributions_in(files, place)
+    except InputError as e:
+        remedy = f"{e.remedy} For an index, use --with-requirements --index-url {place}."
+        raise InputError(e.source, e.found, remedy=remedy) from e
+
+
 def fetch_folder(
     url: str,
     selection: Selection,
@@ -177,6 +186,7 @@ _ANY = ("",)
 _PACKAGED = Selection("packaged artifacts", _packaged)
 _ARTIFACTS = Selection("artifacts", _archives)
 _DISTRIBUTIONS = Selection("distributions", distributions_in)
+_AUDITED = Selection("distributions", _audited)
 _SDISTS = Selection("sdists", _sdists)
 _BY_ITSELF = UrlArgument()
 
@@ -193,7 +203,7 @@ URL_ARGUMENTS = {
     "publish": UrlArgument(writes=True),
     "promote": UrlArgument(_DISTRIBUTIONS),
     "selector merge": UrlArgument(_SDISTS, (".tar.gz", ".json", ".whl")),
-    "audit": UrlArgument(_DISTRIBUTIONS, (".whl",), ("--with",), is_shown=True),
+    "audit": UrlArgument(_AUDITED, (".whl",), ("--with",), is_shown=True),
     "verify": UrlArgument(files=(".whl",)),
     "diff": UrlArgument(_DISTRIBUTIONS, (".whl",), is_shown=True),
     "report": UrlArgument(_DISTRIBUTIONS, (".whl",), ("--against",), is_shown=True),

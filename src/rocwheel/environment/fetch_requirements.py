@@ -18,10 +18,12 @@ from packaging.utils import canonicalize_name
 from rocwheel.core.errors import InputError, RocwheelError
 from rocwheel.core.python import module_command
 from rocwheel.core.scratch import scratch_folder
-from rocwheel.environment.read_tree import real_paths
+from rocwheel.environment.package_targets import read_selector_facts
+from rocwheel.environment.read_tree import real_paths, sdk_selectors
+from rocwheel.environment.sdk_layout import sdk_selector
 from rocwheel.wheels.file_names import is_wheel_file_name, name_and_version, split_wheel_file_name, wheel_platforms
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.requirements import applies, is_refusing, readable_requirements
+from rocwheel.wheels.requirements import applies, asked_for, is_refusing, readable_requirements
 from rocwheel.wheels.zip_directory import find_metadata, read_directory
 from rocwheel.wheels.zip_reader import read_member
 
@@ -56,36 +58,62 @@ def fetched_requirements(
 ) -> Iterator[tuple[Path, ...]]:
     """Yield the folder with the requirements of the audited wheels, or an empty tuple if there are no requirements.
 
+    The tool installs wheels. It builds only the SDK's selector, if that is an sdist.
+
     The folder is removed at the end of the block. Raises `InputError` if neither pip nor uv is installed, or if the
     tool can't find or resolve the requirements.
     """
     wheels = [path for path in real_paths(audited).values() if _is_wheel(path)]
-    wanted = requirements_to_fetch(wheels, [*wheels, *filter(_is_wheel, real_paths(context).values())])
+    given = [*wheels, *filter(_is_wheel, real_paths(context).values())]
+    wanted = requirements_to_fetch(wheels, given, sdk_selectors(audited, context))
     if not wanted:
         yield ()
         return
     with scratch_folder(Path(tempfile.gettempdir(), "requirements")) as folder:
         site = folder / "site-packages"
-        tool = _tool(site, _python_of(wheels), for_windows=_are_for_windows(wheels))
-        _install([*tool, *options.arguments, *wanted])
+        python, for_windows = _python_of(wheels), _are_for_windows(wheels)
+        arguments = [*options.arguments, *wanted]
+        error = _install([*_tool(site, python, for_windows=for_windows), *arguments])
+        if re.search(rf"\b{sdk_selector().distribution}\b", error):
+            builder = _tool(site, python, for_windows=for_windows, builds_selector=True)
+            error = _install([*builder, *arguments]) if builder else error
+        if error:
+            found = f"can't fetch the required packages ({error})"
+            raise InputError(
+                _OPTION, found, remedy="Check the index and --index-url, or pass the packages with --with."
+            )
         yield (site,) if site.is_dir() else ()
 
 
-def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path]) -> list[str]:
-    """Return the distinct requirements, without markers, that the ``given`` wheels don't satisfy.
+def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path], selectors: Iterable[Path] = ()) -> list[str]:
+    """Return the distinct requirements, without markers, that the ``given`` wheels and selectors don't satisfy.
+
+    A requirement for a selector stands for the selector's own requirements with the same extras.
 
     Requirements of extras are omitted because no extra is requested. Requirements with a URL are omitted because they
     might need a build. An unreadable wheel counts as having no requirements, because reading it later reports the
     problem.
     """
     known = {canonicalize_name(name_and_version(path.name)[0]) for path in given}
+    own = {facts.name: facts.requirements for facts in map(read_selector_facts, selectors)}
     found: dict[str, None] = {}
-    for wheel in wheels:
-        for requirement in readable_requirements(_requires(wheel)):
-            is_left_out = requirement.url or is_refusing(requirement) or canonicalize_name(requirement.name) in known
-            if not is_left_out and applies(requirement, ("",), wheel.name):
+    followed: set[tuple[str, str]] = set()
+
+    def add(texts: Iterable[str], extras: Sequence[str], file_name: str) -> None:
+        for requirement in readable_requirements(texts):
+            name = canonicalize_name(requirement.name)
+            if requirement.url or is_refusing(requirement) or not applies(requirement, extras, file_name):
+                continue
+            if name in own:
+                asked = [extra for _, extra in asked_for(requirement) if (name, extra) not in followed]
+                followed.update((name, extra) for extra in asked)
+                add(own[name] if asked else (), asked, file_name)
+            elif name not in known:
                 requirement.marker = None
                 found[str(requirement)] = None
+
+    for wheel in wheels:
+        add(_requires(wheel), ("",), wheel.name)
     return list(found)
 
 
@@ -116,14 +144,20 @@ def _are_for_windows(wheels: Iterable[Path]) -> bool:
     return "windows" in systems and systems <= {"windows", "any"}
 
 
-def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
+def _tool(site: Path, python: str, *, for_windows: bool, builds_selector: bool = False) -> list[str]:
     """Return the pip or uv command that installs wheels into a folder, without the requirements.
 
-    For Windows, uv takes precedence, because pip evaluates environment markers for its own system.
+    For Windows, uv takes precedence, because pip evaluates environment markers for its own system. With
+    ``builds_selector``, the command builds the SDK's selector from its sdist. pip can do that only for the running
+    Python. Returns an empty list if no installed tool can.
     """
-    shared = ["--quiet", "--target", str(site), "--only-binary=:all:", "--python-version", python]
     uv = shutil.which("uv")
-    if importlib.util.find_spec("pip") is not None and not (for_windows and uv):
+    built = [f"--no-binary={sdk_selector().distribution}"] if builds_selector else []
+    is_running = python == f"{sys.version_info.major}.{sys.version_info.minor}" and not for_windows
+    version = [] if builds_selector and is_running else ["--python-version", python]
+    shared = ["--quiet", "--target", str(site), "--only-binary=:all:", *built]
+    has_pip = importlib.util.find_spec("pip") is not None
+    if has_pip and not (for_windows and uv) and not (builds_selector and not is_running):
         pip = [
             *module_command(sys.executable, "pip"),
             "install",
@@ -131,17 +165,19 @@ def _tool(site: Path, python: str, *, for_windows: bool) -> list[str]:
             "--no-compile",
             "--disable-pip-version-check",
         ]
-        return [*pip, *shared, *(["--platform=win_amd64"] if for_windows else [])]
+        return [*pip, *shared, *version, *(["--platform=win_amd64"] if for_windows else [])]
     if uv is not None:
-        return [uv, "pip", "install", *shared, *(["--python-platform=x86_64-pc-windows-msvc"] if for_windows else [])]
+        windows = ["--python-platform=x86_64-pc-windows-msvc"] if for_windows else []
+        return [uv, "pip", "install", *shared, "--python-version", python, *windows]
+    if builds_selector:
+        return []
     found = "needs pip or uv, and neither is installed"
     raise InputError(_OPTION, found, remedy="Install pip or uv, or pass the packages with --with.")
 
 
-def _install(command: Sequence[str]) -> None:
+def _install(command: Sequence[str]) -> str:
+    """Run a command of pip or uv. Return its last errors, or an empty string if it succeeds."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
-        found = f"can't fetch the required packages ({' '.join(errors[-_MOST_LINES:])})"
-        raise InputError(_OPTION, found, remedy="Check the index and --index-url, or pass the packages with --with.")
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
+    return " ".join(errors[-_MOST_LINES:]) if done.returncode != 0 else ""

@@ -575,14 +575,14 @@ def read_tree(
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files. If
     several paths lead to a file, it is read only once. A file is audited if any of ``paths`` leads to it. The context
-    also includes the SDK's selector, an sdist, if ``with_packages`` contains it or its folder of wheels.
+    also includes the SDK's selector, an sdist, in a folder of wheels or directly in ``with_packages``.
 
     Raises `InputError` for any other path, and for a context folder without a package or library. Raises
     `ProblemsError` for several such paths. If ``unread`` is a list, errors about ``paths`` are appended to it, and the
     tree consists of the other paths, if any. ``how`` defines how the members of wheels are read.
     """
     audited = real_paths(paths)
-    selectors = [sdist for path in with_packages for sdist in _selectors(path)]
+    selectors = sdk_selectors(paths, with_packages)
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
     context = {real: path for real, path in context.items() if path not in selectors}
     problems: list[RocwheelError] = []
@@ -597,10 +597,16 @@ def read_tree(
         unread += problems
     parts += beside
     distributions = tuple(distribution for found, _ in parts for distribution in found)
-    distributions += tuple(map(_read_selector, dict.fromkeys(selectors)))
+    distributions += tuple(map(_read_selector, selectors))
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
     return Tree(distributions, files, is_prefix, _unread_names(audited.values(), distributions))
+
+
+def sdk_selectors(paths: Iterable[Path], with_packages: Iterable[Path]) -> list[Path]:
+    """Return the SDK's selectors in these folders of wheels, and the selectors that ``with_packages`` names itself."""
+    places = (*(path for path in paths if path.is_dir()), *with_packages)
+    return list(dict.fromkeys(sdist for path in places for sdist in _selectors(path)))
 
 
 def _selectors(path: Path) -> list[Path]:

@@ -205,15 +205,22 @@ def checked_version(text: str) -> str:
         raise InputError(_OPTION, f"is {text!r}", expected="a PEP 440 version, such as 7.2.0") from e
 
 
+_INDEPENDENT = ("rocm-bootstrap",)
+"""Distributions in AMD's indexes whose own version has nothing to do with ROCm's. They are copied unchanged."""
+
+
 def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str:
     """Return the version of ROCm that all candidates have. It is lower than ``new``, unless ``new`` is empty.
+
+    Independent distributions don't count, unless there are no others.
 
     Raises `InputError`, or `ProblemsError` with all errors, if the candidates have several versions, the new version,
     or a later version.
     """
     by_version: defaultdict[str, list[Candidate]] = defaultdict(list)
-    plain = {candidate.version for candidate in candidates if not rocm_version(candidate.version)}
-    for candidate in candidates:
+    own = [candidate for candidate in candidates if candidate.name not in _INDEPENDENT] or candidates
+    plain = {candidate.version for candidate in own if not rocm_version(candidate.version)}
+    for candidate in own:
         by_version[rocm_version(candidate.version, plain) or candidate.version].append(candidate)
     problems = []
     if len(by_version) > 1:

@@ -237,7 +237,7 @@ def find_leftovers(candidate: Candidate, changed: Mapping[str, bytes], change: V
 
     ``changed`` has the new content of changed files. The SDK's own trees aren't searched, because their files describe
     ROCm. Docstrings and comments of modules may mention any version. A final version, such as 7.0.0, can be the version
-    of other software, so that only mentions in local versions count.
+    of other software, so only mentions in local versions count.
     """
     if change.new == change.old:
         return
@@ -252,7 +252,7 @@ def find_leftovers(candidate: Candidate, changed: Mapping[str, bytes], change: V
             expected = "the version only in METADATA, version.py, and _rocm_init.py"
             remedy = "Build the wheel with a module that imports the version from version.py."
             yield InputError(member.source, found, expected=expected, remedy=remedy)
-    for text in parse_core_metadata(changed[metadata])[0].get("requires_dist", ()):
+    for text in parse_core_metadata(changed.get(metadata, candidate.metadata))[0].get("requires_dist", ()):
         if _URL_REQUIREMENT.match(text) and _mentions(change.old).search(text.replace("%2B", "+").encode()):
             found = f"requires {quoted(text)}, the URL of a file with the old version"
             remedy = "Build the wheel with a requirement such as torch==VERSION."
