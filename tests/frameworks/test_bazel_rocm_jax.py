@@ -155,7 +155,7 @@ def workspace(xla: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run([CLANG, folder / "hip.cc", *options], check=True)
         (rocm / name).symlink_to(f"{name}.{version}")
     bazelrc = next(file for file in rocm_jax_proposal().files if file.path.endswith("/.bazelrc"))
-    lines = [line for line in bazelrc.edits[0].new.splitlines() if line.startswith("build:rocm_wheel ")]
+    lines = re.findall("^build:rocm_(?:base|wheel) .*", bazelrc.edits[0].new, re.MULTILINE)
     lines += [
         f"build --repo_env=ROCM_PATH={rocm.parent}",
         f"build --repo_env=CC={CLANG}",
@@ -184,10 +184,16 @@ def run_path(workspace: Path, *options: str) -> list[str]:
 
 
 def test_the_config_for_wheels_links_the_run_path_that_patchelf_set(workspace: Path) -> None:
-    assert run_path(workspace, "--config=rocm_wheel") == RUN_PATH
+    assert run_path(workspace, "--config=rocm_base", "--config=rocm_wheel") == RUN_PATH
 
 
-def test_a_build_without_the_config_has_the_run_path_from_before(workspace: Path) -> None:
+def test_libraries_for_tests_have_this_run_path_too(workspace: Path) -> None:
+    solib, *entries = run_path(workspace, "--config=rocm_base")
+    assert solib.startswith("$ORIGIN/_solib_local/")
+    assert entries == [*RUN_PATH, "/opt/rocm/lib"]
+
+
+def test_a_build_without_the_configs_has_the_run_path_from_before(workspace: Path) -> None:
     solib, system = run_path(workspace)
     assert solib.startswith("$ORIGIN/_solib_local/")
     assert system == "/opt/rocm/lib"
