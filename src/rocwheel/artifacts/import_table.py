@@ -55,7 +55,7 @@ class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The packages or files that belong to an artifact.
 
-    A rule with neither matches everything that no other rule matches.
+    A rule without packages and files matches everything that no other rule matches.
     """
 
     name: str

@@ -122,7 +122,7 @@ class Shared(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Without(enum.Enum):
-    """What a library does if the folder that it opens is missing or has no kernels for a GPU."""
+    """The behavior of a library if the folder that it opens is missing or has no kernels for a GPU."""
 
     FAILS = "fails"
     COMPILES = "compiles"

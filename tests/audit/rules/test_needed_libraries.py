@@ -82,8 +82,8 @@ def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
 
 
 NEWER = (
-    "needs libamd_smi.so.99, from a newer ROCm than rocwheel's list of SDK libraries (ROCm 7 and 10): add its "
-    "rocm-sdk-core with --with"
+    "needs libamd_smi.so.99, which is from a newer ROCm than rocwheel's list of SDK libraries (ROCm 7 and 10): "
+    "add its rocm-sdk-core with --with"
 )
 
 

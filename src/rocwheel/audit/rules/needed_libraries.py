@@ -103,7 +103,7 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
         elif package := _package_of_newer_rocm(subject, library.name):
             releases = " and ".join(map(str, layout_releases()))
             table = f"rocwheel's list of SDK libraries (ROCm {releases})"
-            found = f"{library.words}, from a newer ROCm than {table}: add its {package} with --with"
+            found = f"{library.words}, which is from a newer ROCm than {table}: add its {package} with --with"
             remedy = f"With the correct wheel of {package}, the audit can check whether the file finds the library."
             severity = Severity.WARNING
         elif elsewhere := _where_else(subject, library):

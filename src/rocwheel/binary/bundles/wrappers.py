@@ -55,7 +55,7 @@ class CodeSection(msgspec.Struct, frozen=True):
     """The address that the linker chose; in a DLL, it counts from zero, not from the image base."""
     offset: int
     size: int
-    """In bytes. For a DLL, the size in the file; the size in memory is larger if code was removed."""
+    """The size in bytes. For a DLL, this is the size in the file. The size in memory is larger if code was removed."""
     is_empty: bool
     """Whether the section has no bytes in the file."""
 
