@@ -321,7 +321,7 @@ def test_a_member_that_is_named_for_its_target_stays_and_is_told(run: Run, tmp_p
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
     assert (done.status, "device code of 1 file edited (93 bytes saved), 2 files copied" in done.stdout) == (0, True)
     assert (
-        "demo: 1 file for gfx1030 is not offered to any other GPU, because libraries look up such files by name"
+        "demo: 1 file for gfx1030 is not offered to any other GPU, because libraries look up these files by name"
         in done.stderr
     )
     assert members(tmp_path / wheel.name)["demo/k_gfx1030.hsaco"] == (FIXTURES / "v22/saxpy.hipfb").read_bytes()
