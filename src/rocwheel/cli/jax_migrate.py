@@ -128,7 +128,7 @@ def migrate(
     """Print a patch that moves rocm-jax to Bazel's own commands.
 
     The patch removes build.py and patchelf, in four phases. It is for the last commit before rocm-jax was deprecated.
-    Finished phases are skipped.
+    The command skips changes that the files already have. It stops if another file still needs build.py or patchelf.
 
     Example: rocwheel jax migrate rocm-jax > migrate.patch
     """

@@ -303,6 +303,28 @@ def test_the_build_in_a_container_calls_build_wheels(rocm_jax: RocmJax) -> None:
     assert (rocm_jax.folder / script).is_file()
 
 
+def test_the_commands_in_the_guide_run_as_they_stand(rocm_jax: RocmJax) -> None:
+    guide = (rocm_jax.folder / "BUILDING.md").read_text().partition("## Building the Wheels with Bazel")[2]
+    (script, *_) = re.findall(r"^```shell\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
+    commit = git(rocm_jax.folder, "rev-parse", "HEAD").strip()
+    assert rocm_jax.calls("bash", "-e", "-c", script) == [
+        [
+            *("run", "--config=rocm_build", "--config=python312", "--config=avx_posix", target, "--"),
+            *(f"--output_path={rocm_jax.plugin}/dist", "--cpu=x86_64", "--enable-rocm=True"),
+            *("--platform_version=7", f"--rocm_jax_git_hash={commit}"),
+        ]
+        for target in (PJRT, PLUGIN)
+    ]
+
+
+def test_every_config_is_defined(rocm_jax: RocmJax) -> None:
+    files = (".bazelrc", "rbe.bazelrc", "Makefile", "build/rocm/tools/build_wheels.py", "../BUILDING.md")
+    text = "".join((rocm_jax.plugin / name).read_text() for name in files)
+    defined = {*re.findall(r"^(?:build|test|common):([\w-]+) ", text, re.MULTILINE)}
+    assert {"rocm_build", "rocm_build_gcc", "rocm_wheel", "python311", "python314"} <= defined
+    assert {*re.findall(r"--config=([\w-]+)", text)} - defined <= {"python"}
+
+
 def test_build_py_builds_as_long_as_it_exists(rocm_jax: RocmJax) -> None:
     script = rocm_jax.plugin / "build/build.py"
     assert script.is_file() == (rocm_jax.phase in WRAPPED)
