@@ -253,6 +253,18 @@ def test_a_final_version_may_be_that_of_other_software(dist: Path, tmp_path: Pat
     assert len(problems(dist, "7.0.1")) == 1
 
 
+@pytest.mark.parametrize(("old", "new", "opset"), [("10.0.0rc1", "10.0.0", "10.0.0"), ("7.0.0", "7.0.1", "7.0.0")])
+def test_version_modules_of_namespace_packages_change(
+    dist: Path, tmp_path: Path, old: str, new: str, opset: str
+) -> None:
+    module = f"VERSION = '0.9.1+rocm{old}'\nOPSET = '{old}'\n".encode()
+    files = {"jax_plugins/xla_rocm10/__init__.py": b"", "jax_plugins/xla_rocm10/version.py": module}
+    make_wheel(dist, "jax-rocm10-pjrt", files, version=f"0.9.1+rocm{old}")
+    PromoteJob(dist, new, tmp_path / "out").run()
+    text = member(tmp_path / "out", "jax_rocm10_pjrt", "version.py")
+    assert text == f"VERSION = '0.9.1+rocm{new}'\nOPSET = '{opset}'\n"
+
+
 def test_requirements_that_the_new_version_would_break_stop_the_promotion(dist: Path) -> None:
     wheel = make_wheel(dist, "demo", {}, version="1.0+rocm7.14.0", requires=("rocm[libraries]==7.14.*",))
     assert problems(dist, "7.15.0") == [

@@ -63,7 +63,7 @@ _DIST_INFO = "_dist_info.py"
 """The name of the module that the reference's packages contain instead."""
 _INITIALIZER = "_rocm_init.py"
 _VERSION_MODULES = ("version.py", "_version.py", "git_version_info_installed.py")
-"""The modules of frameworks that state the version, directly in a package."""
+"""The modules of frameworks that state the version."""
 _CMAKE_VERSION = re.compile(r"config-?version\.cmake$", re.IGNORECASE)
 _SDK_TREE = "_rocm"
 """The prefix of folders with files of ROCm."""
@@ -94,11 +94,20 @@ class VersionChange(msgspec.Struct, frozen=True):
             return text
         return public + plus + self.replaced(local.encode()).decode()
 
-    def replaced(self, text: bytes) -> bytes:
-        """Return a text with each mention of the old version replaced, also in local versions."""
+    @property
+    def is_clear(self) -> bool:
+        """Whether each mention of the old version is of ROCm. A final version can be that of other software."""
+        return Version(self.old).is_prerelease or "+" in self.old
+
+    def replaced(self, text: bytes, *, is_clear: bool = True) -> bytes:
+        """Return a text with each mention of the old version replaced, or only those in local versions."""
         kind = b"devrocm" if ".dev" in self.new else b"rocm"
         local, plain = kind + self.new.replace("+", ".").encode(), self.new.encode()
-        return _mentions(self.old).sub(lambda match: local if match["local"] else plain, text)
+
+        def new(match: re.Match[bytes]) -> bytes:
+            return local if match["local"] else plain if is_clear else match[0]
+
+        return _mentions(self.old).sub(new, text)
 
     def requirement(self, text: str, *, any_name: bool = True) -> str:
         """Return a requirement for a package of the set with the new version. Return other requirements unchanged.
@@ -166,7 +175,8 @@ class VersionChange(msgspec.Struct, frozen=True):
             # The pattern with which an initializer of rocwheel compares the version.
             old, new = (exact_pattern(Version(version)).encode() for version in (self.old, self.new))
             data = data.replace(old, new)
-        return self.replaced(data)
+        is_nested = base in _VERSION_MODULES and "/" in _DATA_FOLDER.sub("", place)
+        return self.replaced(data, is_clear=self.is_clear or not is_nested)
 
 
 def _assignment(name: str) -> bytes:
@@ -190,9 +200,7 @@ def says_version(name: str) -> bool:
     place, _, base = name.rpartition("/")
     if place.endswith(".dist-info"):
         return False
-    of_framework = (
-        base == _INITIALIZER or _CMAKE_VERSION.search(base) or (base in _VERSION_MODULES and "/" not in place)
-    )
+    of_framework = base in {_INITIALIZER, *_VERSION_MODULES} or _CMAKE_VERSION.search(base)
     return (
         base in {BUILD_INFO, _DIST_INFO}
         or (bool(of_framework) and not name.startswith(_SDK_TREE))
@@ -236,18 +244,17 @@ def find_leftovers(candidate: Candidate, changed: Mapping[str, bytes], change: V
     """Yield an error for each file of a wheel that would still state the old version, and for such a requirement.
 
     ``changed`` has the new content of changed files. The SDK's own trees aren't searched, because their files describe
-    ROCm. Docstrings and comments of modules may mention any version. A final version, such as 7.0.0, can be the version
-    of other software, so only mentions in local versions count.
+    ROCm. Docstrings and comments of modules may mention any version. If the old version isn't clear, only mentions in
+    local versions count.
     """
     if change.new == change.old:
         return
     metadata = f"{candidate.dist_info}/METADATA"
-    is_clear = Version(change.old).is_prerelease or "+" in change.old
     for name, member in candidate.members.items():
         if _DATA_FOLDER.sub("", name).startswith(_SDK_TREE) or not name.endswith(_TEXTS):
             continue
         data = changed[name] if name in changed else read_member(member)
-        if line := _leftover_line(name, data, change.old, is_clear=is_clear):
+        if line := _leftover_line(name, data, change.old, is_clear=change.is_clear):
             found = f"still states version {change.old} (line {line}) after the promotion"
             expected = "the version only in METADATA, version.py, and _rocm_init.py"
             remedy = "Build the wheel with a module that imports the version from version.py."
