@@ -125,7 +125,7 @@ def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -
         ),
         (
             [member("stage/a/x", tarfile.SYMTYPE, link="../../y")],
-            "stage/a/x: is a symlink that leads out of the tree through '../../y'",
+            "stage/a/x: is a symlink that points out of the tree through '../../y'",
         ),
         (
             [member("stage/x", tarfile.LNKTYPE, link="stage/y"), member("stage/y")],

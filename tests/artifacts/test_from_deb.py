@@ -214,7 +214,7 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
         "the import: 2 problems\n"
         f"  etc/a of {path}: does not match any rule of the table. Add a rule for the file, or exclude the file with "
         "[[skip]].\n"
-        f"  usr/bin/c of {path}: is a symlink that leads out of the tree through '../../../etc/passwd'; "
+        f"  usr/bin/c of {path}: is a symlink that points out of the tree through '../../../etc/passwd'; "
         "expected a link to a path in the same source"
     )
 

@@ -322,7 +322,7 @@ def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
         import_prefixes([prefix], dest, ROCM)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  bin/clinfo of {prefix}: is a symlink that leads out of the tree through "
+        f"the import: 1 problem\n  bin/clinfo of {prefix}: is a symlink that points out of the tree through "
         "'../../usr/bin/clinfo'; expected a link to a path in the same source"
     )
 

@@ -101,7 +101,7 @@ def test_link_to_what_is_not_there_is_reported() -> None:
         (
             "../../etc/passwd",
             (
-                "a/b of a.deb: is a symlink that leads out of the tree through '../../etc/passwd'; "
+                "a/b of a.deb: is a symlink that points out of the tree through '../../etc/passwd'; "
                 "expected a link to a path in the same source"
             ),
         ),

@@ -253,7 +253,7 @@ def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> 
         ({"stage/x": "/usr/lib/x"}, "stage/x: is a symlink that points to the absolute path '/usr/lib/x'"),
         (
             {"stage/a/x": "../../stage2/x"},
-            "stage/a/x: is a symlink that leads out of the tree through '../../stage2/x'",
+            "stage/a/x: is a symlink that points out of the tree through '../../stage2/x'",
         ),
         ({"stage/\udcff": b""}, "'stage/\\udcff': its path is not valid UTF-8 text"),
     ],

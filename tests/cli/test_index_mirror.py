@@ -423,12 +423,12 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an absolute path": ({"filename": f"/etc/{NAME}", "url": NAME}, f"lists '/etc/{NAME}' at 'HERE/x/{NAME}'; {PLAIN}"),
     "another name": ({"url": "y-1.0-py3-none-any.whl"}, f"lists '{NAME}' at 'HERE/x/y-1.0-py3-none-any.whl'; {PLAIN}"),
-    "a script": ({"url": f"javascript:alert(1)/{NAME}"}, f"leads to 'javascript://alert(1)/{NAME}'"),
-    "a file": ({"url": f"file:///etc/{NAME}"}, f"leads to 'file:///etc/{NAME}'; expected a web URL"),
-    "a bucket": ({"url": f"s3://bucket/{NAME}"}, f"leads to 's3://bucket/{NAME}'; expected a web URL"),
+    "a script": ({"url": f"javascript:alert(1)/{NAME}"}, f"points to 'javascript://alert(1)/{NAME}'"),
+    "a file": ({"url": f"file:///etc/{NAME}"}, f"points to 'file:///etc/{NAME}'; expected a web URL"),
+    "a bucket": ({"url": f"s3://bucket/{NAME}"}, f"points to 's3://bucket/{NAME}'; expected a web URL"),
     "a password": (
         {"url": f"http://me:word@127.0.0.1:1/{NAME}"},
-        "leads to a URL with a user or password at 127.0.0.1; expected a URL without a user and password",
+        "points to a URL with a user or password at 127.0.0.1; expected a URL without a user and password",
     ),
     "markup": ({"filename": f"<b>{NAME}", "url": f"<b>{NAME}"}, f"lists '<b>{NAME}' at 'HERE/x/<b>{NAME}'; {PLAIN}"),
     "a line end": (

@@ -338,7 +338,7 @@ LASTING = {
     "circle": (
         Fault(302, location="?"),
         "has endless or broken redirects",
-        "Specify the URL that the redirect should lead to",
+        "Specify the URL that the redirect should point to",
     ),
 }
 LOCKING = {"no permission": "403 Forbidden", "wrong password": "401 Unauthorized", "out of order": "503 Service"}
@@ -373,7 +373,7 @@ def test_a_redirect_out_of_the_web_is_refused(
     web.break_down(Fault(302, location=target))
     done = run(*ASKING[name](web.address, here))
     assert done.status == 2
-    text = f"error: {web.address}/[^ ]*: leads to '{target}'; expected a web URL\n"
+    text = f"error: {web.address}/[^ ]*: points to '{target}'; expected a web URL\n"
     assert re.fullmatch(text, "".join(line for line in done.stderr.splitlines(True) if "..." not in line)), done.stderr
     require_whole(here, there)
 

@@ -115,7 +115,7 @@ class Ended(NamedTuple):
     """Most bytes in memory at a time, those of the process that it was forked from among them."""
 
     escaped: list[str]
-    """What lies in its output that leads out of it or is no file, folder or link."""
+    """What lies in its output that points out of it or is no file, folder or link."""
 
 
 def make_inputs(kind: str, place: Path) -> None:

@@ -244,7 +244,7 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("../evil.so", "a path that leads out of the wheel"), ("/abs", "an absolute path")]
+    ("name", "reason"), [("../evil.so", "a path that points out of the wheel"), ("/abs", "an absolute path")]
 )
 def test_a_member_that_leads_outside_is_refused_as_by_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
     path = add_wheel("demo")
@@ -258,7 +258,7 @@ def test_all_members_with_one_fault_are_named_together(add_wheel: AddWheel) -> N
     outside = {f"../{number}.so": b"x" for number in range(12)}
     write_wheel(path, INFO, {**_contents(path), **outside, "a/../b": b"", "/abs": b""})
     names = ", ".join(f"../{number}.so" for number in range(10))
-    many = f"{path}: 13 members ({names} and 3 more): a path that leads out of the wheel"
+    many = f"{path}: 13 members ({names} and 3 more): a path that points out of the wheel"
     end = "; expected a path inside the environment. Build the wheel again."
     assert fail(path).splitlines() == [
         f"{path}: 2 problems",

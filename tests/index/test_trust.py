@@ -41,9 +41,9 @@ def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
     ("file", "message"),
     [
         (raw("http://host/" + WHEEL), "leads from https to 'http://host/"),
-        (raw("file:///etc/" + WHEEL), "leads to 'file:///etc/"),
-        (raw("ftp://host/" + WHEEL), "leads to 'ftp://host/"),
-        (raw("https://me:secret@other/" + WHEEL), "leads to a URL with a user or password at other"),
+        (raw("file:///etc/" + WHEEL), "points to 'file:///etc/"),
+        (raw("ftp://host/" + WHEEL), "points to 'ftp://host/"),
+        (raw("https://me:secret@other/" + WHEEL), "points to a URL with a user or password at other"),
         (raw("https://[/" + WHEEL), "lists 'https://[/"),
         (raw("..%2f..%2f" + WHEEL), "lists '../../rocm_sdk-1.0-py3-none-any.whl'"),
         (raw(WHEEL, filename="../" + WHEEL), "lists '../rocm_sdk-1.0-py3-none-any.whl'"),

@@ -118,7 +118,7 @@ def test_an_initializer_lists_the_libraries_that_it_does_not_load(run: Run, tmp_
     (repaired,) = (tmp_path / "out").glob("*.whl")
     text = members(repaired)["ext/_rocm_init.py"].decode()
     assert (
-        "    # Run paths lead to these libraries, because rocm_sdk has no names for them: librocsolver.so.0\n" in text
+        "    # Run paths point to these libraries, because rocm_sdk has no names for them: librocsolver.so.0\n" in text
     )
 
 

@@ -62,7 +62,7 @@ def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin
     assert first == "error: wheels that can't be repaired: 3 problems"
     assert problems[0].startswith(f"  {plugin_wheel}!plugin/cut.so: ")
     assert problems[0].endswith("expected a whole ELF file. Build the wheel again.")
-    outside = "a path that leads out of the wheel; expected a path inside the environment"
+    outside = "a path that points out of the wheel; expected a path inside the environment"
     clash = (
         "plugin/_right.so is a file, and also the folder of plugin/_right.so/x.py; expected only one file at each path"
     )

@@ -240,4 +240,4 @@ def test_devel_without_cmake_files_fails(environment: Installed) -> None:
 def test_link_of_the_tree_that_leads_nowhere_fails(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     (environment.site / "_rocm_sdk_core/share/a,b.txt").unlink()
-    assert "links that lead nowhere; reinstall all packages of the set together" in fail(environment)
+    assert "links that point nowhere; reinstall all packages of the set together" in fail(environment)

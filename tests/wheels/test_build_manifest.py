@@ -168,7 +168,7 @@ def with_path(path: str) -> bytes:
             "m: has 'base_lib_generic' at '\\ud800'; expected a path or a URL",
         ),
         (with_path("/etc/passwd"), "m: lists the output '/etc/passwd', an absolute path; expected a path below the"),
-        (with_path("dist/../../a"), "m: lists the output 'dist/../../a', a path that leads out of the folder"),
+        (with_path("dist/../../a"), "m: lists the output 'dist/../../a', a path that points out of the folder"),
         (with_path("dist\\a"), "m: lists the output 'dist\\\\a', a name with a backslash"),
         (with_path("dist//a"), "m: lists the output 'dist//a', a path that isn't normalized"),
         (with_path(""), "m: lists the output '', which is not a file"),
@@ -187,7 +187,7 @@ def test_all_bad_paths_are_told_together() -> None:
         parse_manifest(json.dumps(GOOD | {"outputs": outputs}).encode(), "m")
     assert [str(problem) for problem in caught.value.problems] == [
         "m: lists the output '/a', an absolute path; expected a path below the manifest's folder",
-        "m: lists the output '../b', a path that leads out of the folder; expected a path below the manifest's folder",
+        "m: lists the output '../b', a path that points out of the folder; expected a path below the manifest's folder",
         "m: lists the output 'c' 2 times; expected each output only once",
     ]
 

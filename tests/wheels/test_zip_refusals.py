@@ -184,7 +184,7 @@ def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("member", "reason"),
     [
-        ("demo/../../evil.so", "a path that leads out of the wheel"),
+        ("demo/../../evil.so", "a path that points out of the wheel"),
         ("/etc/evil.so", "an absolute path"),
         ("C:/evil.dll", "an absolute path"),
         ("demo\\evil.dll", "a name with a backslash, which separates folders on some systems"),

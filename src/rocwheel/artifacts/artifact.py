@@ -98,7 +98,7 @@ def link_fault(path: str, link: str) -> str | None:
         return f"points to the absolute path {link!r}"
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
     if target == ".." or target.startswith("../"):
-        return f"leads out of the tree through {link!r}"
+        return f"points out of the tree through {link!r}"
     return None
 
 

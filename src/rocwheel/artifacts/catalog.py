@@ -130,7 +130,7 @@ class LinkOutcome(enum.Enum):
 
     @property
     def is_found(self) -> bool:
-        """Whether the symlinks lead to an existing path in the prefix."""
+        """Whether the symlinks point to an existing path in the prefix."""
         return self in (LinkOutcome.FILE, LinkOutcome.DIRECTORY)
 
 
@@ -143,7 +143,7 @@ _OUTCOMES = {
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
-    """The path that another path leads to after all symlinks are followed."""
+    """The path that another path points to after all symlinks are followed."""
 
     outcome: LinkOutcome
     path: str
@@ -152,7 +152,7 @@ class LinkTarget(msgspec.Struct, frozen=True):
     An empty path is the prefix itself.
     """
     entry: Entry | None = None
-    """The entry, if the path leads to a file."""
+    """The entry, if the path points to a file."""
 
 
 class PrefixIndex:
@@ -185,7 +185,7 @@ class PrefixIndex:
     def link_text(self, path: str) -> str | WalkEnd | None:
         """Return the target of the symlink at ``path``, or `None` if the path is not a symlink.
 
-        An absolute target leads out of the prefix.
+        An absolute target points out of the prefix.
         """
         entry = self.entries.get(path)
         text = entry.link if entry is not None else None
@@ -216,5 +216,5 @@ def describe_end(target: LinkTarget) -> str:
         ),
         LinkOutcome.DANGLING: f"to {path}, but no artifact contains it",
         LinkOutcome.LOOP: f"that loops at {path}",
-        LinkOutcome.OUTSIDE: f"that leads out of the prefix at {path}",
+        LinkOutcome.OUTSIDE: f"that points out of the prefix at {path}",
     }[target.outcome]

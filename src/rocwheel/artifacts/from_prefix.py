@@ -160,7 +160,7 @@ class _Prefix(NamedTuple):
     def paths(self) -> list[str]:
         """All paths inside the prefix itself.
 
-        Paths behind links that lead out of it, such as ``/opt/rocm/bin``, are excluded.
+        Paths behind links that point out of it, such as ``/opt/rocm/bin``, are excluded.
         """
         return [
             self.path_of(one)

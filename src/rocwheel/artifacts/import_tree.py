@@ -150,7 +150,7 @@ class LinkTree:
 
     def _leaving(self, source: str) -> SymlinkError:
         link = self._links[source]
-        found = f"is a symlink that leads out of the tree through {link.raw!r}"
+        found = f"is a symlink that points out of the tree through {link.raw!r}"
         return SymlinkError(str(link.origin), found, expected="a link to a path in the same source")
 
 

@@ -222,7 +222,7 @@ class SourceMember(msgspec.Struct, frozen=True):
     link: str = ""
     """The raw target of a symlink. An absolute target starts at the root of the source."""
     is_outside: bool = False
-    """Whether an absolute symlink leads out of the source."""
+    """Whether an absolute symlink points out of the source."""
     same_as: str = ""
     """For a hard link without its own content, the source path of the file with the content."""
     content: Readable | None = None

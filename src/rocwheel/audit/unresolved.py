@@ -137,7 +137,7 @@ def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
 def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> list[AbsentRequirement]:
     """Return the required packages that probably contain the missing libraries.
 
-    A library belongs to a package if its user's run path leads into the package's folder. For example,
+    A library belongs to a package if its user's run path points into the package's folder. For example,
     ``nvidia/cublas/lib`` belongs to ``nvidia-cublas-cu12``. If several packages match, the package whose name is the
     start of the library's name wins. If there is no such package, all of them count.
 

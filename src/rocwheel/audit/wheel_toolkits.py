@@ -60,7 +60,7 @@ class Toolkit(msgspec.Struct, frozen=True):
     """The source of a wheel's ROCm libraries."""
 
     is_sdk: bool
-    """Whether run paths may lead to the SDK's packages."""
+    """Whether run paths may point to the SDK's packages."""
     is_told: bool = False
     """Whether the user chose the toolkit."""
     reason: str = ""

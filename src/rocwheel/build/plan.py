@@ -68,7 +68,7 @@ class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
     tag: RunpathTag
     """The kind of the run path.
 
-    It leads only to the library's own folder, so that no other library can replace ``soname``.
+    It points only to the library's own folder, so that no other library can replace ``soname``.
     """
 
 

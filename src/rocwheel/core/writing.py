@@ -236,7 +236,7 @@ def _require_replaceable(path: Path) -> None:
 def _leads_to_open_file(path: Path) -> bool:
     """Return whether a path leads, directly or through links, to an open file of a process, such as ``/dev/stdout``.
 
-    Such a name is a link from the system, which other programs need.
+    Such a name is a link that the system provides and other programs need.
     """
     for _ in range(MAX_LINKS):
         if path.parent.resolve().is_relative_to("/proc"):

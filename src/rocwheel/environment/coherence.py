@@ -107,7 +107,7 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     absent: tuple[str, ...] = ()
     """Packages that are needed but not given. Their code wasn't compared."""
     unusable: tuple[CodeGap, ...] = ()
-    """Targets for which libraries have code but can't find it."""
+    """Targets for which libraries have code that they can't find."""
     leaves: tuple[Gap, ...] = ()
     """Targets that are missing only from packages that no other package needs."""
     is_divided: bool = False

@@ -108,7 +108,7 @@ class Reach(enum.Enum):
 
 
 class CodeGap(NamedTuple):
-    """Targets for which a library has code but can't find it.
+    """Targets for which a library has code that it can't find.
 
     ``found`` completes a sentence that begins with the library.
     """
@@ -356,7 +356,7 @@ def _widest(targets: Sequence[TargetId]) -> list[TargetId]:
 
 
 def _place_at(folder: str, path: str) -> str:
-    """Return the location that a search path leads to. A path from the file system's root stays inside the tree."""
+    """Return the location that a search path points to. A path from the file system's root stays inside the tree."""
     return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/"))).lstrip("/")
 
 

@@ -212,7 +212,7 @@ class Loader:
         return search
 
     def is_inherited(self, search: Search) -> bool:
-        """Return whether an inherited RPATH leads to the name, regardless of earlier loads."""
+        """Return whether an inherited RPATH points to the name, regardless of earlier loads."""
         found = self.candidates(search.name, search.requester)
         paths = (path for how, _, path in found if how is How.RPATH)
         return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)

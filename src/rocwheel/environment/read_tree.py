@@ -574,7 +574,7 @@ def read_tree(
     """Read ``paths`` into a tree, with ``with_packages`` as its context.
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files. If
-    several paths lead to a file, it is read only once. A file is audited if any of ``paths`` leads to it. The context
+    several paths point to a file, it is read only once. A file is audited if any of ``paths`` points to it. The context
     also includes the SDK's selector, an sdist, in a folder of wheels or directly in ``with_packages``.
 
     Raises `InputError` for any other path, and for a context folder without a package or library. Raises

@@ -5,7 +5,7 @@
 2. Each library that the file needs, or opens by name, comes from the first folder that contains it
    (`choose_folders`). A folder without such a library is omitted. A file that calls ``dlopen`` may open any
    library by name, so it gets every folder.
-3. A run path that already leads to every library stays unchanged.
+3. A run path that already points to every library stays unchanged.
 
 The search order is fixed if the recipe or a description defines one. Otherwise, the search consists of the fewest
 folders that contain the libraries (`fewest_folders`).
@@ -93,7 +93,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         return entry
 
     def leads_beyond(self, run_path: str | None, folder: str) -> bool:
-        """Return whether the run path of a file in ``folder`` may lead to libraries outside of the given packages.
+        """Return whether the run path of a file in ``folder`` may point to libraries outside of the given packages.
 
         Such libraries inherit an RPATH, and it is unknown which files they find through the RPATH.
         """
@@ -242,7 +242,7 @@ def _changed_entries(
 
 
 def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
-    """Return whether each entry leads to a different folder."""
+    """Return whether each entry points to a different folder."""
     return (
         file.is_tagged and not any(map(goes_back, file.entries)) and len(stays) == len(file.entries) == len(set(stays))
     )

@@ -74,7 +74,7 @@ _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
 They count only inside of a package and outside of site-packages.
 """
 _NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
-"""Site-packages without a minor Python version, which no environment has. ``..`` may already lead to ``lib``."""
+"""Site-packages without a minor Python version, which no environment has. ``..`` may already point to ``lib``."""
 _ONE_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?(python|pypy)3\.[0-9]+t?/site-packages(/|$)")
 
 
@@ -102,7 +102,7 @@ def goes_back(entry: str) -> bool:
 
 
 def is_build_folder(entry: str) -> bool:
-    """Return whether an entry leads to a folder that exists only during builds, judging by its name."""
+    """Return whether an entry points to a folder that exists only during builds, judging by its name."""
     return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
 
 
@@ -122,7 +122,7 @@ def lost_origin(entry: str) -> bool:
 
 
 def leads_nowhere(entry: str, folder: str) -> bool:
-    """Return whether an entry in a file in ``folder`` can't lead to a library on any user's machine.
+    """Return whether an entry in a file in ``folder`` can't point to a library on any user's machine.
 
     This applies to entries for folders that only builds have or that no environment has, entries for the working
     directory, and entries that lost their ``$ORIGIN``. This test is narrower than `is_build_folder`, which uses names
@@ -186,8 +186,9 @@ def resolve_entry(entry: str, folder: str) -> str | None:
 def folders_beyond(release: Collection[str], run_path: str | None, folder: str) -> list[str]:
     """Return the distinct folders outside of a release to which the run path of a file in ``folder`` leads.
 
-    ``release`` contains top-level folders in site-packages. An RPATH must not lead outside of them: ``LD_LIBRARY_PATH``
-    can't override the RPATH, and libraries from other folders inherit it. Build folders belong to no package.
+    ``release`` contains top-level folders in site-packages. An RPATH must not point outside of them, because
+    ``LD_LIBRARY_PATH`` can't override the RPATH and libraries from other folders inherit it. Build folders belong to
+    no package.
     """
     found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
     beyond = (place for place in found if place and place.partition("/")[0] not in release)

@@ -419,7 +419,7 @@ def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[
 
 
 def _machines(owner: Distribution) -> frozenset[str]:
-    """Return the machines in a wheel's platform tags, or whole tags without glibc. Empty for any machine."""
+    """Return the machines in a wheel's platform tags, or whole tags without glibc. Empty means any machine."""
     platforms = parse_platforms(owner.name_tags[2]) if owner.is_wheel else ()
     return frozenset(tag.machine if tag.system == "glibc" else tag.text for tag in platforms if tag.system != "any")
 

@@ -72,7 +72,7 @@ def repair_run_paths(
     at the end, even if no package has their folders.
 
     The wheel's release consists of the wheel and the packages that it ``requires`` in one exact version. An RPATH that
-    leads outside of the release becomes a RUNPATH. It stays an RPATH if missing libraries may inherit it.
+    points outside of the release becomes a RUNPATH. It stays an RPATH if missing libraries may inherit it.
     """
     owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
     files = (*companions.files, *map(_installed, draft.members))
@@ -155,7 +155,7 @@ class FaultyWheelError(ProblemsError):
 def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntries = _NOTHING_INTENDED) -> None:
     """Audit a wheel together with its companions, except for other wheels of the same distribution.
 
-    ``intended`` run path entries may lead to folders that no package has. Raises `FaultyWheelError` with all errors,
+    ``intended`` run path entries may point to folders that no package has. Raises `FaultyWheelError` with all errors,
     and with all findings about run paths.
     """
     name = canonicalize_name(name_and_version(wheel.name)[0])

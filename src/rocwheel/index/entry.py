@@ -57,7 +57,7 @@ def check_members(path: Path, members: Mapping[str, ZipMember], refused: Sequenc
 
     ``refused`` contains the faults in the wheel's headers that installers reject.
 
-    Every member is unpacked. Its name must lead into the environment, and RECORD must list it (:pep:`427`). The hashes
+    Every member is unpacked. Its name must point into the environment, and RECORD must list it (:pep:`427`). The hashes
     in RECORD are not checked.
     """
     faults = [fault for member in members.values() if (fault := _fault(member))]

@@ -137,7 +137,7 @@ class _Kept(msgspec.Struct, frozen=True):
     placement: str = ""
     """How the distributions were placed."""
     machine: tuple[str, ...] = ()
-    """The GPU targets of the machines for which variants are listed; empty for any machine."""
+    """The GPU targets of the machines for which variants are listed. Empty means any machine."""
 
 
 _KEPT = ("written", "yanked", "extras", "folders", "placement", "machine")

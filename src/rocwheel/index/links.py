@@ -354,7 +354,7 @@ def _examine(
 
 
 def _find_facts(file: ListedFile, known: Seen | None, now: int) -> Seen:
-    """Return information about a file from the page, an earlier run, or the file's server, in this order."""
+    """Return information about a file from the page, an earlier run, or the file's server, in that order."""
     size, date = file.size, None
     with suppress(InputError):  # the date is malformed or absent
         date = parse_time(file.upload_time or "")

@@ -42,10 +42,10 @@ class Machines(msgspec.Struct, frozen=True):
     platforms: tuple[str, ...] = ()
     """Platform tags such as ``linux_x86_64`` or ``win_amd64``, for any C library and version.
 
-    Empty for all platforms.
+    Empty means all platforms.
     """
     pythons: tuple[str, ...] = ()
-    """Python versions such as ``3.12``. Empty for all versions."""
+    """Python versions such as ``3.12``. Empty means all versions."""
 
     def check(self) -> None:
         """Raise `InputError` for an invalid platform or Python version, or `ProblemsError` for several."""
@@ -134,7 +134,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[str, ...]
     """The names of projects, or patterns for names, such as ``rocm*``."""
     version: str = ""
-    """A version specifier such as ``==7.2.*``, or `LATEST`. Empty for all versions."""
+    """A version specifier such as ``==7.2.*``, or `LATEST`. Empty means all versions."""
     devel: bool = False
     """Whether patterns also match development packages. A package that is specified by name is always included."""
     extras: dict[str, tuple[str, ...]] = {}

@@ -3,8 +3,8 @@
 * The name of a file must be the name of a distribution of the requested project. Therefore, it can't leave a folder.
 * A file is identified by its hash, so it may come from a different host than the page, as on the Python Package Index.
   A file without a hash is rejected.
-* URLs must be web URLs without a user or password. From a page over https, no URL or redirect leads back to http. A
-  page on this machine (``file://``) or in a bucket (``s3://``) may lead to any file in the same place.
+* URLs must be web URLs without a user or password. From a page over https, no URL or redirect points back to http. A
+  page on this machine (``file://``) or in a bucket (``s3://``) may point to any file in the same place.
 * Reasons for yanking are one line of text: control characters become blanks.
 * Sizes are upper limits: no more bytes are read than a page lists, or than a fixed limit if the page lists no size.
 """

@@ -54,7 +54,7 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     projects: tuple[str, ...]
     """The names and patterns of the projects that belong to the index."""
     streams: tuple[str, ...] = ()
-    """The streams that list the files of the index. Empty for all streams."""
+    """The streams that list the files of the index. Empty means all streams."""
     targets: tuple[str, ...] = ()
     version: str = ""
     platform_tags: tuple[str, ...] = ()

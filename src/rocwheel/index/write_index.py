@@ -134,7 +134,7 @@ class IndexOptions(msgspec.Struct, frozen=True):
     may_be_empty: bool = False
     """Whether the first folder may contain no distributions."""
     machine: tuple[str, ...] = ()
-    """The GPU targets of the machines for which the index lists wheel variants (a draft). Empty for any machine."""
+    """The GPU targets of the machines for which the index lists wheel variants (a draft). Empty means any machine."""
     left_out: frozenset[str] = frozenset()
     """The names of distributions in the folders that the index doesn't list."""
     write_families: WriteFamilies = _no_families

@@ -30,7 +30,7 @@ def initialize():
     names = [
 {names}    ]
 {others}    rocm_sdk.initialize_process(
-        # Older releases of ROCm name fewer libraries; run paths lead to the others.
+        # Older releases of ROCm name fewer libraries; run paths point to the others.
         preload_shortnames=[name for name in names if name in ALL_LIBRARIES],
 {version}    )
 '''
@@ -102,7 +102,7 @@ def render_initializer(names: Sequence[str], check: VersionCheck | None = None, 
     """
     lines = "".join(f'        "{name}",\n' for name in names)
     left = (
-        f"    # Run paths lead to these libraries, because rocm_sdk has no names for them: {', '.join(others)}\n"
+        f"    # Run paths point to these libraries, because rocm_sdk has no names for them: {', '.join(others)}\n"
         if others
         else ""
     )

@@ -137,7 +137,7 @@ def build_folders_note(run_paths: Iterable[str]) -> str:
 
 
 def _is_of_build(entry: str) -> bool:
-    """Return whether an entry leads to a folder on the build machine. ``$ORIGIN`` entries lead to packages."""
+    """Return whether an entry points to a folder on the build machine. ``$ORIGIN`` entries point to packages."""
     return is_build_folder(entry) and not is_origin_relative(entry)
 
 

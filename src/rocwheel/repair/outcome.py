@@ -49,7 +49,7 @@ class Leftover(msgspec.Struct, frozen=True):
     text: str
     source: str
     is_of_run_path: bool
-    """Whether the library exists, but the run path doesn't lead to it."""
+    """Whether the library exists, but the run path doesn't point to it."""
 
 
 class RepairedTree:

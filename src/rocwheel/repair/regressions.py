@@ -6,7 +6,7 @@ A file certainly finds a library in the wheel itself, in a given package that th
 libraries that every system has. Any other folder in a run path may have the library: a host folder such as
 ``/opt/rocm/lib``, and the folder of a package that isn't given, isn't required, or shares its folder.
 
-Two kinds of folders have no further libraries: folders of entries that provably lead nowhere
+Two kinds of folders have no further libraries: folders of entries that provably point nowhere
 (`rocwheel.environment.run_path_entries.leads_nowhere`), and folders that belong to only one given package.
 
 If a process loads a library from another place than before, two things can be lost. The new copy may not find its
@@ -143,7 +143,7 @@ def _folders(candidates: Iterable[tuple[How, str, str]]) -> dict[str, str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _is_dead(entry: str, folder: str) -> bool:
-    """Return whether an entry with this folder provably leads to no library."""
+    """Return whether an entry with this folder provably points to no library."""
     place = posixpath.relpath(folder, SITE)
     return leads_nowhere(f"$ORIGIN/{place}" if is_origin_relative(entry) else entry, "")
 
@@ -215,7 +215,7 @@ class Regression(msgspec.Struct, frozen=True):
     user: str
     """The path of the file that searches for the library, relative to site-packages."""
     name: str
-    """The name of the library. Empty for any library that the file opens by name at run time."""
+    """The name of the library. Empty means any library that the file opens by name at run time."""
     folders: tuple[str, ...]
     """The folders that may have the library, but that the file no longer searches (`folder_words`)."""
     edited: tuple[str, ...]

@@ -2,16 +2,16 @@
 
 A user's machine may have libraries that aren't given: from a system toolkit (``/opt/rocm/lib``,
 ``/usr/local/cuda/lib64``), or from a package that shares a folder with other packages. Therefore, every entry stays
-unless it provably leads nowhere or the file doesn't need it. A file doesn't need an entry if the file certainly finds
+unless it provably points nowhere or the file doesn't need it. A file doesn't need an entry if the file certainly finds
 all its dependencies and opens no library by name at run time. The given packages determine this. After the requirements
 of the repaired wheel are known, `safe_edits` makes the final decision.
 
 A file that opens libraries by name has strings that name them (`opened_names`). If the file certainly finds all its
 dependencies, it drops the folders that the SDK's packages replace (`Toolkit.gives_up`). If its strings name no library,
-the names come from another source, and every folder that may have a library stays.
+the names come from another source, and every folder that might contain a library stays.
 
 `rocwheel.environment.run_path_choice` chooses the folders, and `rocwheel.audit.wheel_toolkits` decides whether they may
-lead to the SDK's packages. A run path keeps its tag unless the options specify one, because an RPATH may be intended to
+point to the SDK's packages. A run path keeps its tag unless the options specify one. An RPATH may be intended to
 precede ``LD_LIBRARY_PATH``.
 """
 
@@ -140,7 +140,7 @@ def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple
     if not entries or not others:
         return ""
     return (
-        f"kept {count(entries, 'run path entry', 'run path entries')} in {count(files, 'file')}: they may lead to "
+        f"kept {count(entries, 'run path entry', 'run path entries')} in {count(files, 'file')}: they may point to "
         f"packages that weren't given ({others}). To keep only the correct entries, add these packages with --with."
     )
 
@@ -200,7 +200,7 @@ def fallback_edits(
 ) -> dict[str, tuple[SetRunpath, ...]]:
     """Return fallback edits for files whose edit in `run_path_edits` would lose a library, keyed by member name.
 
-    The safest edit comes last: it first keeps every entry that may lead to a library, and then adds no folders that the
+    The safest edit comes last: it first keeps every entry that may point to a library, and then adds no folders that the
     file lacks.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
@@ -314,7 +314,7 @@ class _Choice:
             return found
         led_to = {found.resolve(entry, file.folder) for entry in split_run_path(file.run_path)}
         left_out = self._sdk_folders - led_to - {file.folder}
-        # Most files in a wheel lead to the same SDK folders, or to no SDK folder.
+        # Most files in a wheel point to the same SDK folders, or to no SDK folder.
         known = (*key, left_out)
         if known not in self._without_sdk:
             left = {name: tuple(f for f in held if f not in left_out) for name, held in found.providers.items()}

@@ -80,7 +80,7 @@ _LATER = "Try again later."
 _WHERE = "Correct the URL, or AWS_ENDPOINT_URL."
 _RETRIED = re.compile(r" in ([\d.]+)(m?s|µs|ns), after (\d+) retries,")
 _UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
-_END = "Specify the URL that the redirect should lead to, or contact the server's operator."
+_END = "Specify the URL that the redirect should point to, or contact the server's operator."
 
 _Meaning: TypeAlias = tuple[type[StoreError], str, str]
 """The kind of error, the message, and the remedy."""

@@ -106,7 +106,7 @@ HASHES = ".rocwheel-sha256"
 
 
 def checked_name(url: str, name: str) -> str:
-    """Return ``name``. Raise `InputError` if it is empty or leads out of the store at ``url``."""
+    """Return ``name``. Raise `InputError` if it is empty or points out of the store at ``url``."""
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
         raise InputError(

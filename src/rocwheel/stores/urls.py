@@ -52,7 +52,7 @@ def refuse_web_url(place: str) -> None:
 
 
 def leads_to_web(address: str) -> bool:
-    """Return whether a URL on a web page leads to the web. It may be absolute, or relative (:rfc:`3986`, section 4.2).
+    """Return whether a URL on a web page points to the web. It may be absolute, or relative (:rfc:`3986`, section 4.2).
 
     A relative URL has no colon before its first slash.
 
@@ -153,7 +153,7 @@ def url_below(url: str, name: str) -> str:
 
 
 def file_name_at(address: str) -> str:
-    """Return the name of the file that a URL on a page leads to, or an empty string for an invalid URL."""
+    """Return the name of the file that a URL on a page points to, or an empty string for an invalid URL."""
     try:
         return unquote(posixpath.basename(urlsplit(address).path))
     except ValueError:
@@ -180,7 +180,7 @@ def hide_users(text: str) -> str:
 
 
 def is_same_server(url: str, other: str) -> bool:
-    """Return whether two URLs lead to the same server. Default ports and the case of letters don't matter.
+    """Return whether two URLs point to the same server. Default ports and the case of letters don't matter.
 
     Raises `ValueError` for an invalid URL.
     """
@@ -193,7 +193,7 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
 
 
 def local_path(path: str) -> str:
-    """Return the path of the file or folder that a ``file://`` URL leads to. ``path`` is the path in that URL.
+    """Return the path of the file or folder that a ``file://`` URL points to. ``path`` is the path in that URL.
 
     Bytes that are not valid UTF-8 are kept as in Python's file names (:pep:`383`), so that the file is found.
     """

@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from email.message import Message
 
 _OWN = ("file", "s3")
-"""Schemes whose pages may lead to other files with the same scheme."""
+"""Schemes whose pages may point to other files with the same scheme."""
 
 
 def check_step(origin: str, url: str) -> None:
-    """Raise `InputError` if content from ``origin`` must not lead to ``url``.
+    """Raise `InputError` if content from ``origin`` must not point to ``url``.
 
-    Content may lead to the web. Content from https may lead only to https, and a URL with a user or password only to
-    the same server. A local file or a file in a bucket may also lead to any other file in the same place, because its
+    Content may point to the web. Content from https may point only to https, and a URL with a user or password only to
+    the same server. A local file or a file in a bucket may also point to any other file in the same place, because its
     author can also write to that place.
     """
     place, shown = shown_url(origin), quoted(shown_url(url))
@@ -67,17 +67,17 @@ def check_step(origin: str, url: str) -> None:
         host, has_user = parts.hostname, "@" in parts.netloc
         _ = parts.port
     except ValueError:  # the text of the error may contain a password
-        raise InputError(place, f"leads to {shown}", expected="a URL") from None
+        raise InputError(place, f"points to {shown}", expected="a URL") from None
     start = urlsplit(origin)
     if start.scheme in _OWN and parts[:2] == start[:2]:
         return
     if parts.scheme not in WEB_SCHEMES or not host:
-        raise InputError(place, f"leads to {shown}", expected="a web URL")
+        raise InputError(place, f"points to {shown}", expected="a web URL")
     if start.scheme == "https" and parts.scheme != "https":
         found = f"leads from https to {shown}"
         raise InputError(place, found, expected="an https URL, so that nobody can tamper with the content")
     if has_user and parts.netloc != start.netloc:
-        found = f"leads to a URL with a user or password at {host}"
+        found = f"points to a URL with a user or password at {host}"
         raise InputError(place, found, expected="a URL without a user and password")
 
 
@@ -213,7 +213,7 @@ def _refusal(url: str, status: int, headers: Message) -> StoreError:
     if status in _REDIRECTS:
         found = f"has endless or broken redirects (status {status})"
         return StoreError(
-            place, found, remedy="Specify the URL that the redirect should lead to, or contact the server's operator."
+            place, found, remedy="Specify the URL that the redirect should point to, or contact the server's operator."
         )
     return StoreError(place, found)
 
@@ -355,7 +355,7 @@ _REMEDY = "Specify the files individually, or use a server that lists its folder
 def list_pages(base: str, prefix: str) -> Iterator[StoredFile]:
     """Yield the files in and below the folder ``prefix`` of the URL ``base``, sorted by name.
 
-    ``prefix`` ends with a slash or is empty. Links that lead elsewhere are ignored. Raises `UnlistableError` for a
+    ``prefix`` ends with a slash or is empty. Links that point elsewhere are ignored. Raises `UnlistableError` for a
     folder without a page of links.
     """
     names: set[str] = set()
@@ -395,7 +395,7 @@ def _links(base: str, folder: str) -> set[str]:
 
 
 def _below(here: str, page: WebPage, link: str) -> str:
-    """Return the part of a link's URL that follows the page's folder, or an empty string if it leads elsewhere."""
+    """Return the part of a link's URL that follows the page's folder, or an empty string if it points elsewhere."""
     try:
         url = _plain(urljoin(page.url, link))
     except ValueError:

@@ -286,7 +286,7 @@ def find_checksums(folder: Path) -> list[Path]:
 def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare each file in a checksum file with its checksum.
 
-    A name that leads outside of the folder is a fault, and its file isn't read. Raises `InputError` for an unreadable
+    A name that points outside of the folder is a fault, and its file isn't read. Raises `InputError` for an unreadable
     checksum file.
     """
     listed = parse_checksums(read_small(path, MAX_CHECKSUMS_SIZE, expected=_EXPECTED), str(path))

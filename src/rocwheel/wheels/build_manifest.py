@@ -152,7 +152,7 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
     """Parse the JSON text of a manifest.
 
     Raises `InputError` if the text isn't a manifest or was written by a newer rocwheel. Raises the same error for an
-    impossible location, and for an output path that is duplicated or leads out of the folder. Raises `ProblemsError`
+    impossible location, and for an output path that is duplicated or points out of the folder. Raises `ProblemsError`
     for several problems.
     """
     if not data.strip():

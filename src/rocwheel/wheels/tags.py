@@ -81,7 +81,7 @@ class PlatformTag(msgspec.Struct, frozen=True):
     system: _Platform
     """The tag's system; ``glibc`` and ``musl`` mean Linux with that C library."""
     machine: str = ""
-    """The machine in the spelling of the tag, such as ``x86_64`` or ``amd64``; empty for any machine."""
+    """The machine in the spelling of the tag, such as ``x86_64`` or ``amd64``; empty means any machine."""
     glibc: tuple[int, int] | None = None
     """The oldest glibc that the tag promises to support, or `None` without a version, as in ``linux_x86_64``."""
 

@@ -183,7 +183,7 @@ def outside_reason(member: str) -> str:
     if any(len(part.encode(errors="surrogateescape")) > _LONGEST for part in member.split("/")):
         return f"a name of more than {_LONGEST} bytes, which file systems don't support"
     if ".." in member.split("/"):
-        return "a path that leads out of the wheel"
+        return "a path that points out of the wheel"
     return "" if posixpath.normpath(member) == member else "a path that isn't normalized"
 
 

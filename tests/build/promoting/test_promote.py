@@ -267,8 +267,8 @@ def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, t
 
 
 OUTSIDE = {
-    "../evil.so": "a path that leads out of the wheel",
-    "demo/../../evil.so": "a path that leads out of the wheel",
+    "../evil.so": "a path that points out of the wheel",
+    "demo/../../evil.so": "a path that points out of the wheel",
     "/etc/evil.so": "an absolute path",
     "C:/evil.dll": "an absolute path",
     "demo\\evil.dll": "a name with a backslash, which separates folders on some systems",
@@ -295,9 +295,9 @@ def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_
         dist,
         "1.0",
         tmp_path / "out",
-        f"/dist/{one.name}!../x: a path that leads out of the wheel; {rest}",
+        f"/dist/{one.name}!../x: a path that points out of the wheel; {rest}",
         f"/dist/{one.name}!/y: an absolute path; {rest}",
-        f"/dist/{other.name}!../x: a path that leads out of the wheel; {rest}",
+        f"/dist/{other.name}!../x: a path that points out of the wheel; {rest}",
         "/dist/c-1.0rc1-py3-none-any.whl: is a damaged archive (File is not a zip file). Build or download it again.",
     )
 

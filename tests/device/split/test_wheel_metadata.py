@@ -52,7 +52,7 @@ def test_name_version_tags_and_build_are_read(tmp_path: Path) -> None:
         ({f"{INFO}/WHEEL": WHEEL}, f"has no {INFO}/METADATA"),
         ({f"{INFO}/METADATA": METADATA}, f"has no {INFO}/WHEEL"),
         ({f"{INFO}/METADATA": b"Name: a\n\n", f"{INFO}/WHEEL": WHEEL}, "has no Version, or more than one"),
-        ({f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "../x": b""}, "a path that leads out of the wheel"),
+        ({f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "../x": b""}, "a path that points out of the wheel"),
     ],
 )
 def test_what_is_no_wheel_is_refused(tmp_path: Path, files: dict[str, bytes], found: str) -> None:

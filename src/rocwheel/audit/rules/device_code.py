@@ -215,7 +215,7 @@ def _code_gaps(subject: Subject, *, is_archive: bool) -> Iterator[Evidence]:
     audited = {file.source: file for file in subject.tree.audited}
     for gap in subject.code.gaps:
         file = audited.get(gap.file.source)
-        # Another rule covers DLLs that lead to no archive.
+        # Another rule covers DLLs that point to no archive.
         is_told = file and file.windows and not any(lookup.archives for lookup in subject.code.lookups(gap.file))
         if file and gap.is_archive is is_archive and not (is_archive and is_told):
             severity = Severity.ERROR if gap.reach is Reach.FAILS else Severity.NOTE

@@ -1,4 +1,4 @@
-"""Rules about libraries that a file needs or opens: the libraries exist, and the file's run path leads to them."""
+"""Rules about libraries that a file needs or opens: the libraries exist, and the file's run path points to them."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ RULES = (
     Rule(
         _UNREACHABLE,
         Severity.ERROR,
-        "The run path leads to every NEEDED library.",
+        "The run path points to every NEEDED library.",
         _LINK,
         _unreachable,
     ),
@@ -264,7 +264,7 @@ RULES = (
     Rule(
         "unresolved-dlopen",
         Severity.ERROR,
-        "The run path leads to every library that the settings list under dlopen.",
+        "The run path points to every library that the settings list under dlopen.",
         _LINK,
         _unresolved_dlopen,
     ),

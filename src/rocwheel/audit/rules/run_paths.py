@@ -1,4 +1,4 @@
-"""Rules about RPATH and RUNPATH entries: each is relative to the file, unique, and leads to a possible folder."""
+"""Rules about RPATH and RUNPATH entries: each is relative to the file, unique, and points to a possible folder."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ RULES = (
     Rule(
         BUILD_FOLDER.name,
         Severity.WARNING,
-        "No run path entry leads to a build folder.",
+        "No run path entry points to a build folder.",
         _DROP,
         _build_folders,
     ),
@@ -262,7 +262,7 @@ RULES = (
         _broken_by_spelling(HOST_FOLDER),
     ),
     Rule("run-path-repeated", Severity.NOTE, "A run path lists each folder only once.", _DROP, _repeated),
-    Rule("run-path-dead", Severity.NOTE, "Every run path entry leads to a folder that can exist.", _DROP, _dead),
+    Rule("run-path-dead", Severity.NOTE, "Every run path entry points to a folder that can exist.", _DROP, _dead),
     Rule(
         "run-path-wrong-depth",
         Severity.WARNING,
@@ -276,7 +276,7 @@ RULES = (
     Rule(
         "rpath-into-others",
         Severity.WARNING,
-        ("RPATH entries lead only into packages of the same release. Entries for other packages are in a RUNPATH."),
+        ("RPATH entries point only into packages of the same release. Entries for other packages are in a RUNPATH."),
         _ONE_KIND,
         _into_others,
     ),

@@ -2,7 +2,7 @@
 
 A wrapper has 24 bytes, as emitted by clang's ``CGCUDANV.cpp``: u32 magic, u32 version (1), u64 pointer to a bundle, u64
 zero. The magic is ``HIPF`` as a number, so the bytes are ``FPIH``. The magic is ``HIPK`` if the device code is in a
-kpack archive. Then the pointer leads to a marker, and the u32 after the pointer is the index of the bundle in the
+kpack archive. Then the pointer points to a marker, and the u32 after the pointer is the index of the bundle in the
 archive. Several wrappers may point to one bundle (relocatable device code).
 
 In ELF files, the pointer of a wrapper is correct only after relocation: linkers may leave zeros in its place.
@@ -150,7 +150,7 @@ PE_MARKER_NAMES: Final = frozenset({".kpackrf", ".rocm_kpack_ref"})
 """The names of the section of markers; AMD's tool and rocwheel write the first name."""
 _POINTER: Final = Struct("<Q")
 _ELSEWHERE = -1
-"""The value that replaces an offset in the device code section if a pointer leads elsewhere."""
+"""The value that replaces an offset in the device code section if a pointer points elsewhere."""
 
 
 def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
@@ -172,7 +172,7 @@ def find_pe_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, 
 def find_object_code(data: Data, *, name: str) -> tuple[CodeSection, tuple[Wrapper, ...]] | None:
     """Return the device code section of a Windows object file and its wrappers, or `None` if there is no such section.
 
-    A wrapper's pointer is an offset in the section that the pointer leads to. Raises the same errors as `find_pe_code`.
+    A wrapper's pointer is an offset in its target section. Raises the same errors as `find_pe_code`.
     """
     source = PeBytes(data, name)
     file = read_object_file(source)

@@ -244,7 +244,7 @@ def _planned_selector(path: Path, sdist: _Sdist) -> Selector:
 
 
 def _is_below(name: str) -> bool:
-    """Return whether a relative path leads to a file below its folder."""
+    """Return whether a relative path points to a file below its folder."""
     return name.isprintable() and "\\" not in name and not {"", ".", ".."} & {*name.split("/")}
 
 

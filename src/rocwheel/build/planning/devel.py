@@ -165,7 +165,7 @@ class LostLink(msgspec.Struct, frozen=True):
     link: str
     """The path of the symlink itself, relative to the tree.
 
-    It differs from ``path`` if a link leads to the symlink's folder.
+    It differs from ``path`` if a link points to the symlink's folder.
     """
     reason: str
     """The reason, as words that follow "a symlink"."""
@@ -186,7 +186,7 @@ def part_links(root: str, entries: Iterable[TarEntry], others: Iterable[str] = (
 
     ``root`` is the tree's folder in site-packages, and ``others`` are the files of other packages there. A link to a
     folder is replaced by links to the folder's files, so that installing needs only hard links or copies. Links that
-    dangle, loop, or lead to a parent folder are lost. Raises `InputError` if links expand to too many paths.
+    dangle, loop, or point to a parent folder are lost. Raises `InputError` if links expand to too many paths.
     """
     listed = {entry.path: entry for entry in entries}
     files = tuple(entry for entry in listed.values() if entry.link is None)
@@ -218,7 +218,7 @@ def _below(root: str, path: str) -> str:
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A path in the expanded tree, the path that it leads to so far, and the links that were followed."""
+    """A path in the expanded tree, the path that it points to so far, and the links that were followed."""
 
     place: str
     path: str
@@ -263,7 +263,7 @@ class _Site:
                 stack += [_Place(f"{here.place}/{name}", f"{folder}{name}", here.crossed) for name in names]
 
     def _cross(self, at: _Place) -> tuple[_Place, tuple[str, str] | None]:
-        """Return the place that a link leads to, or the link and the reason why it is lost.
+        """Return the place that a link points to, or the link and the reason why it is lost.
 
         The place is a file, or a folder that doesn't contain the link.
         """
@@ -280,7 +280,7 @@ _LOST = {
     WalkEnd.REACHED: "to {}, where there is no file",
     WalkEnd.MISSING: "to a path below {}, which is not a folder",
     WalkEnd.LOOP: "that loops at {}",
-    WalkEnd.ABOVE: "that leads out of site-packages at {}",
-    WalkEnd.OUTSIDE: "that leads out of site-packages at {}",
+    WalkEnd.ABOVE: "that points out of site-packages at {}",
+    WalkEnd.OUTSIDE: "that points out of site-packages at {}",
 }
 """Words that follow "a symlink". The placeholder is the path at which the link could not be followed any further."""

@@ -44,7 +44,7 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     module_suffix: str = ""
     """A suffix for the names of platform modules, so that several builds can share an environment."""
     targets: tuple[str, ...] = ()
-    """The GPU targets or families whose packages are built, in any spelling; empty for all."""
+    """The GPU targets or families whose packages are built, in any spelling. Empty means all."""
     linux_families: tuple[str, ...] = ()
     """The GPU targets or families that the release has for Linux, in any spelling; empty if unknown."""
     windows_families: tuple[str, ...] = ()

@@ -76,7 +76,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
     """The new version of ROCm, or an empty string to keep the version and only drop targets."""
     dest_dir: Path
     targets: tuple[str, ...] = ()
-    """The processors whose packages are kept; empty for all."""
+    """The processors whose packages are kept. Empty means all."""
     jobs: int = 0
     """The number of workers, or 0 for one per core."""
 

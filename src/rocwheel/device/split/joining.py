@@ -537,7 +537,7 @@ def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
 
 
 def _lost_archives(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> Iterator[str]:
-    """Yield a problem for search paths in a library's markers that don't lead to the archives with its code."""
+    """Yield a problem for search paths in a library's markers that don't point to the archives with its code."""
     lost = (unit for unit in library.units if needs_archives(unit) and not archives_of(file.path, unit, archives))
     paths = dict.fromkeys(path for unit in lost for path in unit.marker.search_paths)
     if paths:

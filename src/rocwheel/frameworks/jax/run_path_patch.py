@@ -55,7 +55,7 @@ def _rocm_wheel_rpaths(site_packages):
 def run_path_patch(checkout: Path, settings: BazelSettings | None = None) -> str:
     """Return the patch for a checkout of JAX, in the form that ``git apply`` reads.
 
-    Without ``search`` in the settings, the entries lead to the SDK's packages, followed by the system folders that the
+    Without ``search`` in the settings, the entries point to the SDK's packages, followed by the system folders that the
     file already has, such as ``/opt/rocm/lib``.
 
     Raises `InputError` if the file can't be read or already has the patch, and `ProblemsError` with all differences

@@ -174,7 +174,7 @@ class DevelTree:
     def add(self, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
         """Create the file, folder, or link of a member.
 
-        Raises `DevelError` if it would be outside the tree, or lead outside.
+        Raises `DevelError` if it would be outside the tree, or point outside.
         """
         path = self._destination(member.name)
         if member.isdir():

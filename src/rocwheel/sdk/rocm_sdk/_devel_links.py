@@ -189,13 +189,13 @@ def _ignore(text: str) -> None:
 def read_manifest(manifest: Path) -> tuple[str, list[str]]:
     """Return the version of a device package and the paths of its files, relative to the tree.
 
-    Raises `DamagedFileError` for a damaged manifest and for a path that leads out of the tree.
+    Raises `DamagedFileError` for a damaged manifest and for a path that points out of the tree.
     """
     expected = "an object with 'version' and 'links'"
     try:
         document = read_json(manifest, dict, expected)
     except FileNotFoundError as e:
-        raise DamagedFileError(manifest, "leads nowhere", expected) from e
+        raise DamagedFileError(manifest, "points nowhere", expected) from e
     version = read_field(manifest, document, "version", str)
     links = read_field(manifest, document, "links", list)
     return version, [_read_path(manifest, read_field(manifest, link, "relpath", str)) for link in links]
@@ -277,7 +277,7 @@ def is_free(place: DevelPlace, path: str) -> bool:
 
 
 def _is_as(link: Path, file: Path) -> bool:
-    """Return whether a link leads to a file or to a copy of it. In container images, hard links can become copies."""
+    """Return whether a link points to a file or to a copy of it. In container images, hard links can become copies."""
     if not is_there(link):
         return False
     there, here = link.stat(), file.stat()
@@ -335,7 +335,7 @@ def link_hard(source: Path, path: Path) -> None:
 def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -> list[str]:
     """Create links, which are pairs of path and target. ``locate`` returns the file or folder of a target.
 
-    A link may lead to another link, or through a link to a folder. Return the missing targets.
+    A link may point to another link, or through a link to a folder. Return the missing targets.
     """
     waiting = links
     while waiting:

@@ -92,12 +92,12 @@ def is_there(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path leads to a file. Raises `OSError` if the system can't tell."""
+    """Return whether a path points to a file. Raises `OSError` if the system can't tell."""
     return stat.S_ISREG(_mode(path))
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a path leads to a folder. Raises `OSError` if the system can't tell."""
+    """Return whether a path points to a folder. Raises `OSError` if the system can't tell."""
     return stat.S_ISDIR(_mode(path))
 
 

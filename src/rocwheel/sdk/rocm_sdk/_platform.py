@@ -319,7 +319,7 @@ class WindowsCalls:
         return os.path.dirname(getattr(sys, "_base_executable", "") or sys.executable)  # noqa: PTH120
 
     def try_lock(self, descriptor: int, position: int) -> bool:
-        """Lock one byte of an open file, possibly after its end. Return whether the lock was acquired."""
+        """Lock one byte of an open file, possibly past its end. Return whether the lock was acquired."""
         runtime: Any = import_module("msvcrt")
         os.lseek(descriptor, position, os.SEEK_SET)
         try:

@@ -97,7 +97,7 @@ def list_folders(place: DevelPlace) -> None:
 def list_tree(place: DevelPlace, archive: Path, others: Collection[Path]) -> None:
     """List the files of the complete tree in RECORD instead of the earlier lines. The archive is removed next.
 
-    Only the tree's own files have hashes, because links lead to other packages and `STATE` changes. ``others`` are in
+    Only the tree's own files have hashes, because links point to other packages and `STATE` changes. ``others`` are in
     the tree but don't belong to it: links to device packages and notes, which exist if a failure delayed this step.
     """
     record = _find_record(place)

@@ -1,4 +1,4 @@
-"""Selects target families for an environment from the user's choice, the GPUs, or the default, in this order."""
+"""Selects target families for an environment from the user's choice, the GPUs, or the default, in that order."""
 
 from __future__ import annotations
 

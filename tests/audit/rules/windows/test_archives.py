@@ -81,11 +81,11 @@ def test_a_later_path_may_lead_to_the_archives() -> None:
 
 
 def test_what_a_file_says_wrongly_of_its_archives_is_told() -> None:
-    library = dll("demo/a.dll", kpack_fault="has a section .kpackrf, but no wrapper that leads to a kpack archive")
+    library = dll("demo/a.dll", kpack_fault="has a section .kpackrf, but no wrapper that points to a kpack archive")
     assert brief(find(one(library, owner=windows_package()))) == [
         (
             "image-archives",
             "demo/a.dll",
-            "can't load its device code: has a section .kpackrf, but no wrapper that leads to a kpack archive",
+            "can't load its device code: has a section .kpackrf, but no wrapper that points to a kpack archive",
         )
     ]

@@ -26,7 +26,7 @@ def _archives(subject: Subject) -> Iterator[Evidence]:
                 file.source, f"can't load its device code: {report.kpack_fault}", facts=(report.kpack_fault,)
             )
         problems = [(path, problem) for path in report.archives if (problem := _problem(subject, file, path))]
-        # A single path that leads to archives is enough, because runtimes try the paths in order.
+        # A single path that points to archives is enough, because runtimes try the paths in order.
         if problems and len(problems) == len(report.archives):
             paths = [quoted(path) for path, _ in problems]
             found = f"looks for its device code in {first_of(paths)}, which {problems[0][1]}"
@@ -34,7 +34,7 @@ def _archives(subject: Subject) -> Iterator[Evidence]:
 
 
 def _problem(subject: Subject, file: InstalledFile, path: str) -> str:
-    """Return why a search path leads to no archive after installation, or an empty string if it may lead to one."""
+    """Return why a search path points to no archive after installation, or an empty string if it may point to one."""
     if ntpath.isabs(path) or ntpath.splitdrive(path)[0] or path.startswith("/"):
         return "is a path on the build machine"
     place = posixpath.normpath(posixpath.join(file.folder, path.replace("\\", "/")))
@@ -54,7 +54,7 @@ RULES = (
     Rule(
         "image-archives",
         Severity.ERROR,
-        "The search paths of split DLLs lead to the archives with their device code.",
+        "The search paths of split DLLs point to the archives with their device code.",
         ("Split the DLL again with 'rocwheel device split', and keep the archives in ../.kpack, relative to bin."),
         _archives,
     ),

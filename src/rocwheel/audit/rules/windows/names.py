@@ -135,14 +135,14 @@ RULES = (
     Rule(
         "windows-path",
         Severity.WARNING,
-        f"Paths leave enough room for the path of site-packages within Windows' limit of {LONGEST_PATH} characters.",
+        f"With the path of site-packages, no path exceeds Windows' limit of {LONGEST_PATH} characters.",
         _SHORTEN,
         _long,
     ),
     Rule(
         "windows-kernels",
         Severity.WARNING,
-        f"Kernel folders leave enough room for the path of site-packages within {_TENSILE_LONGEST} characters.",
+        f"With the path of site-packages, no path of a kernel folder exceeds {_TENSILE_LONGEST} characters.",
         _SHORTEN,
         _kernels,
     ),

@@ -209,8 +209,8 @@ def _contains(path: Path, text: bytes) -> bool:
 def run_script(script: Path, arguments: list[str]) -> str:
     """Run a console script in its own folder, and return the error.
 
-    In the working directory, an empty or relative entry in PATH or PYTHONPATH could lead to other files. An entry that
-    leads to these packages still works.
+    In the working directory, an empty or relative entry in PATH or PYTHONPATH could point to other files. An entry that
+    points to these packages still works.
     """
     command = [os.path.abspath(script), *arguments]  # noqa: PTH100 (Path.resolve would follow links)
     folder = os.path.dirname(command[0])  # noqa: PTH120

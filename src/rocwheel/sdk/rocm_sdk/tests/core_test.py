@@ -26,5 +26,5 @@ class CoreTest(unittest.TestCase):
         check_all_libraries(self, "core")
 
     def test_console_scripts_run(self) -> None:
-        """Check that each script leads to a program. Programs that can print their version must do so."""
+        """Check that each script points to a program. Programs that can print their version must do so."""
         check_scripts(self, "core")

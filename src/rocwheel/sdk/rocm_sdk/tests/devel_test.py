@@ -28,7 +28,7 @@ class DevelTest(unittest.TestCase):
         links = (path for path in root.rglob("*") if path.is_symlink())
         broken = [str(path) for path in links if not path.exists() and _leads_out(root, path)]
         if broken:
-            self.fail("\n".join(["links that lead nowhere; reinstall all packages of the set together:", *broken]))
+            self.fail("\n".join(["links that point nowhere; reinstall all packages of the set together:", *broken]))
 
     def test_shared_libraries_load(self) -> None:
         """Check only this package's own libraries. Other libraries are links to libraries that other tests cover."""
@@ -38,6 +38,6 @@ class DevelTest(unittest.TestCase):
 
 
 def _leads_out(root: Path, link: Path) -> bool:
-    """Return whether a link leads to another package. Links inside the tree come from ROCm itself."""
+    """Return whether a link points to another package. Links inside the tree come from ROCm itself."""
     target = os.path.normpath(link.parent / link.readlink())
     return not target.startswith(f"{root}{os.sep}")

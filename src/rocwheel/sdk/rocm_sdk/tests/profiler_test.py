@@ -15,5 +15,5 @@ class ProfilerTest(unittest.TestCase):
         check_all_libraries(self, "profiler")
 
     def test_console_scripts_run(self) -> None:
-        """Check that each script leads to a program. Programs that can print their version must do so."""
+        """Check that each script points to a program. Programs that can print their version must do so."""
         check_scripts(self, "profiler")
