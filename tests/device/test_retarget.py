@@ -221,7 +221,7 @@ def test_files_that_are_looked_up_by_name_are_counted_by_folder(tmp_path: Path) 
         for name in ("a_gfx1030.co", "b_gfx1030.dat", "a_gfx906.co"):
             archive.writestr(f"demo/lib/rocblas/library/{name}", b"")
         archive.writestr("demo/.kpack/x_gfx1030.kpack", b"")
-    ways = "libraries look up such files by name. Retarget the folder that the wheel is built from."
+    ways = "libraries look up these files by name. Retarget the folder that the wheel is built from."
     assert find_named_members(wheel, parse_pairs("gfx1030=gfx1031")) == (
         f"{wheel}: demo/.kpack: 1 file for gfx1030 is not offered to any other GPU, because {ways}",
         f"{wheel}: demo/lib/rocblas/library: 2 files for gfx1030 are not offered to any other GPU, because {ways}",

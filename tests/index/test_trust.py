@@ -40,7 +40,7 @@ def test_addresses_are_taken_as_browsers_do(url: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (raw("http://host/" + WHEEL), "leads from https to 'http://host/"),
+        (raw("http://host/" + WHEEL), "points from https to 'http://host/"),
         (raw("file:///etc/" + WHEEL), "points to 'file:///etc/"),
         (raw("ftp://host/" + WHEEL), "points to 'ftp://host/"),
         (raw("https://me:secret@other/" + WHEEL), "points to a URL with a user or password at other"),
@@ -82,7 +82,7 @@ def test_lists_of_wheel_variants_are_found_where_none_may_lead_elsewhere() -> No
     name = "rocm_sdk-1.0-variants.json"
     assert check_variants_list(raw(name, hashes={}), PAGE) == (name, f"https://host/simple/rocm-sdk/{name}")
     assert check_variants_list(raw(WHEEL), PAGE) is None
-    with pytest.raises(InputError, match="leads from https to"):
+    with pytest.raises(InputError, match="points from https to"):
         check_variants_list(raw(f"http://host/{name}"), PAGE)
 
 

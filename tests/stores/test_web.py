@@ -262,7 +262,7 @@ def test_steps_that_are_allowed(origin: str, url: str) -> None:
     ],
 )
 def test_steps_that_are_not(origin: str, url: str) -> None:
-    with pytest.raises(InputError, match="leads"):
+    with pytest.raises(InputError, match="points"):
         check_step(origin, url)
 
 

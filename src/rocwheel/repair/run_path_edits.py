@@ -200,8 +200,8 @@ def fallback_edits(
 ) -> dict[str, tuple[SetRunpath, ...]]:
     """Return fallback edits for files whose edit in `run_path_edits` would lose a library, keyed by member name.
 
-    The safest edit comes last: it first keeps every entry that may point to a library, and then adds no folders that the
-    file lacks.
+    The safest edit comes last: it first keeps every entry that may point to a library, and then adds no folders that
+    the file lacks.
     """
     files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
     choice = _Choice(tree, options, toolkit)

@@ -74,7 +74,7 @@ def check_step(origin: str, url: str) -> None:
     if parts.scheme not in WEB_SCHEMES or not host:
         raise InputError(place, f"points to {shown}", expected="a web URL")
     if start.scheme == "https" and parts.scheme != "https":
-        found = f"leads from https to {shown}"
+        found = f"points from https to {shown}"
         raise InputError(place, found, expected="an https URL, so that nobody can tamper with the content")
     if has_user and parts.netloc != start.netloc:
         found = f"points to a URL with a user or password at {host}"
