@@ -258,6 +258,22 @@ def test_a_segment_that_ends_file_and_memory_grows_instead(tmp_path: Path) -> No
     assert loaded(changed, tmp_path) == LOADED
 
 
+def test_a_program_that_may_read_data_from_its_end_does_not_grow() -> None:
+    program = load("program-pie") + b"payload" + bytes(9)
+    message = "16 bytes after the last section, which the program may read from the end of the file"
+    with pytest.raises(ElfError, match=f"^file: {message}"):
+        edit(program, LONG)
+
+
+def test_a_program_that_may_read_data_from_its_end_gets_a_run_path_that_fits() -> None:
+    program = edit(load("program-pie"), LONG) + b"payload"
+    assert edit(program, "$ORIGIN").endswith(b"payload")
+
+
+def test_zeros_at_the_end_of_a_program_are_no_data() -> None:
+    assert run_paths(edit(load("program-pie") + bytes(9), LONG))[1] == LONG
+
+
 def test_an_empty_run_path_removes_the_entry_and_nothing_else() -> None:
     data = load("libanswer.so.1")
     changed = edit(data, "")

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.core.errors import read_error
-from rocwheel.core.messages import absent_remedy, count, find_below, first_of, looks_like_host, quoted, shortened
+from rocwheel.core.messages import (
+    absent_remedy,
+    count,
+    find_below,
+    first_of,
+    looks_like_host,
+    printable,
+    printable_json,
+    quoted,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,3 +120,24 @@ def test_the_first_folder_below_with_a_wheel_is_found(tmp_path: Path) -> None:
     assert find_below(tmp_path, lambda path: path.suffix == ".whl") == tmp_path / "dist"
     assert find_below(tmp_path / "dist", lambda path: path.suffix == ".whl") is None
     assert find_below(tmp_path / "absent", lambda path: path.suffix == ".whl") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("::error::x", r"\x3a:error::x"),
+        ("  ::x", r"  \x3a:x"),
+        ("a\n::x", "a\n\\x3a:x"),
+        ("std::string", "std::string"),
+        ("lib ##[error]x", r"lib \x23#[error]x"),
+        ("##vso[task.setvariable]", r"\x23#vso[task.setvariable]"),
+        ("## 1 [x]", "## 1 [x]"),
+    ],
+)
+def test_no_name_begins_a_command_of_a_ci_service(text: str, expected: str) -> None:
+    assert printable(text) == expected
+
+
+def test_a_document_keeps_the_value_of_a_name_that_looks_like_a_command() -> None:
+    assert json.loads(printable_json('{"x": "##[error]y"}')) == {"x": "##[error]y"}
+    assert printable_json('{"x": "##[error]y"}') == r'{"x": "\u0023#[error]y"}'

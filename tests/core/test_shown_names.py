@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rocwheel.core import shown_names
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_a_file_of_a_folder_that_was_fetched_has_its_url_and_a_whole_path_stays(
@@ -21,3 +21,29 @@ def test_a_file_of_a_folder_that_was_fetched_has_its_url_and_a_whole_path_stays(
     assert shown_names.place_of("x-1.0.whl") == "https://host/dist/x-1.0.whl"
     assert shown_names.place_of("y-1.0.whl") == "y-1.0.whl"
     assert shown_names.place_of(str(tmp_path / "x-1.0.whl")) == str(tmp_path / "x-1.0.whl")
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "expected"),
+    [
+        ("https://ada:pw@host/x?token=1", "https://ada:pw@host/x?token=1: absent", "https://host/x: absent"),
+        ("http:/ada:pw@host", "'http:/ada:pw@host'", "'http:/host'"),
+        ("https:ada:pw@host", "https:ada:pw@host", "https:host"),
+        ("ada:pw@host/x?a=b", "./ada:pw@host/x?a=b", "./host/x"),
+        ("--url=https://word@host", "--url=https://word@host", "--url=https://host"),
+        ("x @ https://ada:pw@host/x#sha256=0f", "x @ https://ada:pw@host/x#sha256=0f", "x @ https://host/x"),
+        ("https://ada:p/w@host/x", "https://ada:p/w@host/x", "https://host/x"),
+        ("https://ada:p%20w@host/x", "ada:p w@host", "host"),
+        (r"https://ada:p\w@host/x", repr(r"ada:p\w@host"), "'host'"),
+        ("http://localhost:8000/a@b", "http://localhost:8000/a@b", "http://localhost:8000/a@b"),
+        ("a@b.whl", "a@b.whl", "a@b.whl"),
+        ("dist/x?.whl", "dist/x?.whl", "dist/x?.whl"),
+        ("gfx90a:xnack+", "gfx90a:xnack+", "gfx90a:xnack+"),
+    ],
+)
+def test_the_secrets_of_typed_urls_are_never_shown(word: str, text: str, expected: str) -> None:
+    shown_names.hide_secrets([word])
+    try:
+        assert shown_names.shown(text) == expected
+    finally:
+        shown_names.forget_names()

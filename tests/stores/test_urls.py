@@ -80,7 +80,7 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("file:///tmp/c#", "file:///tmp/c: has a query or fragment after its path"),
         ("https://[x/", "is not a URL"),
         ("http://host:99999/x", "is not a URL (Port out of range 0-65535)"),
-        ("http://host:x/x", "is not a URL (Port could not be cast to integer value as 'x')"),
+        ("http://host:x/x", "is not a URL (the port isn't a number)"),
         ("http://a b/x", "contains a blank or control character; expected a URL with such characters quoted (%20)"),
         ("s3://bucket/a\nb", "contains a blank or control character"),
         (

@@ -51,6 +51,7 @@ from rocwheel.binary.elf.header import (
     SHT_DYNSYM,
     SHT_GNU_VERDEF,
     SHT_GNU_VERNEED,
+    SHT_NOBITS,
     SHT_STRTAB,
     SHT_SYMTAB,
     ElfBytes,
@@ -68,6 +69,7 @@ from rocwheel.binary.elf.mapping import find_offset, realigned, require_loadable
 from rocwheel.binary.elf.patch import PatchWriter, require_apart
 from rocwheel.binary.elf.relocations import RELOCATION_SIZE, iter_relocations
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT, SymbolReader, VersionReader
+from rocwheel.core.messages import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -612,7 +614,8 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     patchelf 0.18, get an alignment that glibc accepts.
 
     Raises `ElfError` for a static program, for a code object, and for a damaged file; ``name`` identifies the file in
-    errors. A run path can be removed from a static PIE.
+    errors. A run path can be removed from a static PIE. Also raises `ElfError` if a program would grow that has data
+    after its last section, because such a program may read the data from its end, as self-extracting programs do.
     """
     text = _encode(value, name)
     with viewing(data) as view:
@@ -630,7 +633,32 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
             )
         if _is_set(source, image, value, tag):
             return _with_entries(PatchWriter(source), source, image, image.dynamic.entries)
-        return _plan(source, image, text, tag)
+        patch = _plan(source, image, text, tag)
+        if patch.size > source.size and image.starts_as_program:
+            _require_no_payload(source, image)
+        return patch
+
+
+_BLOCK = 1 << 20
+
+
+def _require_no_payload(source: ElfBytes, image: ElfImage) -> None:
+    """Raise `ElfError` for a file with bytes other than zeros after everything that its headers describe."""
+    header = image.header
+    end = max(
+        header.sections_offset + header.section_count * SECTION_LAYOUT.size,
+        *(segment.offset + segment.file_size for segment in image.segments),
+        *(section.offset + section.size for section in image.sections if section.type != SHT_NOBITS),
+    )
+    rest, what = source.size - end, "the data after the last section"
+    starts = range(end, source.size, _BLOCK)
+    if any(any(source.read(start, min(_BLOCK, source.size - start), what)) for start in starts):
+        raise ElfError(
+            source.name,
+            f"{count(rest, 'byte')} after the last section, which the program may read from the end of the file",
+            expected="a program that ends with its sections, or a shorter run path that fits into the file",
+            remedy="Link the program with the run path that it needs.",
+        )
 
 
 def _encode(value: str, name: str) -> bytes:

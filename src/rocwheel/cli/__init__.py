@@ -19,6 +19,7 @@ from rocwheel.cli.output import begin_documents, messages, prepare_streams, repo
 from rocwheel.cli.progress import end_progress
 from rocwheel.cli.reference_options import translate_reference_options
 from rocwheel.core.errors import InputError, RocwheelError, WorkError, limit_remedy, memory_error
+from rocwheel.core.shown_names import hide_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ def main() -> None:
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     prepare_streams()
     begin_documents()
+    hide_secrets(sys.argv[1:])
     try:
         _end(_run())
     except KeyboardInterrupt:

@@ -17,8 +17,8 @@ import click
 import msgspec
 
 from rocwheel.core.errors import RocwheelError, each_problem
-from rocwheel.core.messages import in_one_line, printable
-from rocwheel.core.shown_names import forget_names, shown
+from rocwheel.core.messages import in_one_line, printable, printable_json
+from rocwheel.core.shown_names import forget_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,7 +161,7 @@ def print_json(kind: str, version: int, value: Any) -> None:
     except UnicodeEncodeError:
         data = json.dumps(document, indent=2).encode()
     sys.stdout.flush()
-    sys.stdout.buffer.write(shown(data.decode()).encode() + b"\n")
+    sys.stdout.buffer.write(printable_json(data.decode()).encode() + b"\n")
 
 
 def print_result(kind: str, text: str, *, json: bool) -> None:

@@ -31,6 +31,7 @@ from rocwheel.cli.progress import make_progress
 from rocwheel.cli.tables import print_table
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
+from rocwheel.core.shown_names import shown
 from rocwheel.core.workers import worker_count
 
 _TARGETS = "--targets"
@@ -394,4 +395,4 @@ def _build_command(arguments: Sequence[str]) -> str:
     words = arguments[1:] if arguments[:1] in (["build"], ["plan"]) else ["..."]
     kept = [word for word in words if word not in {"--dry-run", "--no-build-packages", "--verbose", "-v"}]
     has_folder = any(word.startswith(("-d", "--dest-dir")) for word in kept)
-    return f"rocwheel build {shlex.join(kept)}{'' if has_folder else ' --dest-dir packages'}"
+    return f"rocwheel build {shlex.join(map(shown, kept))}{'' if has_folder else ' --dest-dir packages'}"

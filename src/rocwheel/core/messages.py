@@ -94,21 +94,43 @@ def find_below(folder: Path, is_wanted: Callable[[Path], bool]) -> Path | None:
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Control characters in ASCII and ISO 8859, line and paragraph separators, and marks that change the text direction."""
 
+_COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[a-z]*\[)", re.MULTILINE)
+"""The beginning of a workflow command in the logs of GitHub Actions, Azure Pipelines, and TeamCity.
+
+The first kind counts only at the beginning of a line: ``::``. The other kinds count anywhere: ``##[`` and ``##vso[``.
+"""
+
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters escaped, except for tabs and line endings.
+    """Return ``text`` with control characters and the beginnings of workflow commands escaped.
 
-    File names can contain them.
-
-    The names of remote files replace the paths of their placeholders.
+    Tabs and line endings stay. File names can contain all of these. The names of remote files replace the paths of
+    their placeholders, and secrets in the URLs of the command line are removed.
     """
-    return _CONTROL.sub(lambda match: _escape(ord(match[0])), shown(text))
+    return _without_commands(_without_controls(text))
 
 
 def in_one_line(text: str) -> str:
     """Return the result of `printable` with line endings and tabs also escaped. A name must not begin a line."""
-    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+    return _without_commands(_without_controls(text).replace("\n", "\\n").replace("\t", "\\t"))
 
 
-def _escape(character: int) -> str:
-    return f"\\x{character:02x}" if character < 1 << 8 else f"\\u{character:04x}"
+def _without_controls(text: str) -> str:
+    return _CONTROL.sub(lambda match: _escape(match[0]), shown(text))
+
+
+def _without_commands(text: str) -> str:
+    return _COMMAND.sub(lambda match: match[0][:-1] + _escape(match[0][-1]), text)
+
+
+def printable_json(document: str) -> str:
+    """Return a JSON document in the form for the output, with the same values as `printable` shows except for escapes.
+
+    Control characters in it are already escaped, and no line begins with a name.
+    """
+    return _COMMAND.sub(lambda match: rf"{match[0][:-1]}\u{ord(match[0][-1]):04x}", shown(document))
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}"

@@ -1,16 +1,30 @@
-"""The names of fetched files in messages and results, instead of their local paths."""
+"""What messages and results show instead of the local paths of fetched files, and without the secrets of URLs."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
 _names: dict[str, str] = {}
+_secrets: list[str] = []
+"""The texts that are never shown, longest first."""
+
+_START = re.compile(
+    r"(?:[a-z][a-z0-9+.-]*:[/\\]+|\b(?:https?|s3|file):|^(?:--?[\w-]+=)?[/\\]*)", re.IGNORECASE | re.ASCII
+)
+"""The beginning of a URL, also of a URL with a typing error: its scheme, or the beginning of the word."""
+_END_OF_HOST = re.compile(r"[/\\?#]")
+_PORT = re.compile(r"[0-9]*")
+_SHORTEST_QUERY = 4
+"""The minimum number of characters of a query or fragment with a secret. A shorter text may occur in any message."""
 
 
 def show_as(path: Path, name: str) -> None:
@@ -19,14 +33,53 @@ def show_as(path: Path, name: str) -> None:
 
 
 def forget_names() -> None:
-    """Show every file with its path again, as at the start of a run."""
+    """Show every file with its path and every text again, as at the start of a run."""
     _names.clear()
+    _secrets.clear()
+
+
+def hide_secrets(words: Iterable[str]) -> None:
+    """From now on, never show the users, passwords, queries, and fragments of the URLs in a command line."""
+    found = {spelling for word in words for secret in _secrets_in(word) for spelling in _spellings(secret)}
+    _secrets[:] = sorted(found, key=len, reverse=True)
+
+
+def _secrets_in(word: str) -> Iterator[str]:
+    """Yield the secrets in a word, also if a URL lacks its scheme or a slash, or if its password isn't quoted."""
+    for start in _START.finditer(word):
+        rest = word[start.end() :]
+        end = _END_OF_HOST.search(rest)
+        host = rest[: end.start()] if end else rest
+        user, mark, _ = host.rpartition("@")
+        if not mark and ":" in host and not _PORT.fullmatch(host.rpartition(":")[2]):
+            user, mark, _ = rest.rpartition("@")  # an unquoted slash, question mark, or number sign in the password
+            if user:
+                yield host
+        if user and (":" in start[0] or ":" in user):  # a file name can contain an at sign
+            yield f"{user}{mark}"
+            if password := user.partition(":")[2]:
+                yield f"{password}{mark}"
+        behind = rest[len(user) + len(mark) :]
+        has_query = start[0].endswith(("/", "\\", ":")) or user or "=" in behind.partition("?")[2]  # not a pattern
+        if has_query and (query := re.search(r"[?#].*", behind, re.DOTALL)):
+            yield from (text for text in (query[0], query[0].partition("#")[0]) if len(text) >= _SHORTEST_QUERY)
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """Yield a secret as it is, and as it appears in paths, quotations, and JSON documents."""
+    for text in (secret, unquote(secret), re.sub("/+", "/", secret)):
+        yield from (text, repr(text)[1:-1], json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
 
 
 def shown(text: str) -> str:
-    """Return a text in which the names of remote files replace their local paths."""
+    """Return a text for a message or document.
+
+    The names of remote files replace their local paths, and the secrets of typed URLs are removed.
+    """
     for path, name in _names.items():
         text = text.replace(path, name)
+    for secret in _secrets:
+        text = text.replace(secret, "")
     return text
 
 

@@ -95,8 +95,9 @@ def _split(url: str) -> SplitResult:
         raise InputError(shown_url(url), "is not a URL") from None
     try:
         _ = parts.port if parts.scheme in WEB_SCHEMES else None  # this validates the port
-    except ValueError as e:
-        raise InputError(shown_url(url), f"is not a URL ({e})") from e
+    except ValueError as e:  # its text may contain the password
+        found = f"is not a URL ({e})" if "range" in str(e) else "is not a URL (the port isn't a number)"
+        raise InputError(shown_url(url), found) from None
     return parts
 
 
@@ -117,7 +118,7 @@ def _check_bucket(parts: SplitResult, shown: str) -> None:
 
     For some of them, obstore would fail with a traceback.
     """
-    if "@" in parts.netloc:
+    if {"@", ":"} & {*parts.netloc}:  # the user or password may contain an unquoted slash
         remedy = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead."
         raise InputError(shown, "contains a user name", expected="s3://BUCKET/PATH", remedy=remedy)
     if parts.query or parts.fragment:

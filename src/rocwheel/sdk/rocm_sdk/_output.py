@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 
 TYPE_CHECKING = False
@@ -92,9 +93,13 @@ CONTROL = (*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0x2028, 0x2
 ESCAPES = {code: f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}" for code in CONTROL}
 
 
+COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[a-z]*\[)", re.MULTILINE)
+"""The beginning of a workflow command in the log of a CI service, such as ``::`` or ``##[``."""
+
+
 def printable(text: str) -> str:
-    """Return a text with its control characters escaped, except tabs and line endings."""
-    return text.translate(ESCAPES)
+    """Return a text with its control characters and workflow commands escaped, except tabs and line endings."""
+    return without_commands(text.translate(ESCAPES))
 
 
 def in_one_line(text: str) -> str:
@@ -102,7 +107,12 @@ def in_one_line(text: str) -> str:
 
     A name must not start a new line.
     """
-    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+    return without_commands(text.translate(ESCAPES).replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def without_commands(text: str) -> str:
+    """Return a text in which no line begins a workflow command."""
+    return COMMAND.sub(lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):02x}", text)
 
 
 def warn(text: str) -> None:
