@@ -488,3 +488,23 @@ def test_a_writer_that_is_killed_at_any_step_leaves_nothing_wrong(tmp_path: Path
         prune_entries(folder, 1 << 20)
         assert len([path for path in folder.rglob("*") if path.is_file()]) == (entry is not None)
     assert outcomes == [(True, False)] * 6 + [(False, True)] * 2
+
+
+@pytest.mark.parametrize("change", ["mode", "owner"])
+def test_an_entry_that_another_user_may_have_written_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, change: str
+) -> None:
+    store = EntryStore(tmp_path)
+    store.put(key(1), b"facts", b"data")
+    path = store.path_of(key(1))
+    if change == "mode":
+        path.chmod(0o620)
+    elif os.geteuid():
+        pytest.skip("only root gives a file to another user")
+    else:
+        os.chown(path, 12345, -1)
+    assert (store.has(key(1)), store.get(key(1))) == (False, None)
+    said = f"{path}: belongs to another user, or other users can write to it; continuing without it"
+    assert [record.getMessage() for record in caplog.records] == [said]
+    store.put(key(1), b"facts", b"own")
+    assert store.get(key(1)) == entry_of(b"facts", b"own")

@@ -113,3 +113,9 @@ def test_the_notes_used_last_stay(
 def test_there_need_be_no_notes(tmp_path: Path) -> None:
     keep_published(tmp_path / "published" / "none")
     assert not (tmp_path / "published").exists()
+
+
+def test_a_folder_that_others_can_write_to_is_not_claimed(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a").chmod(0o777)
+    assert claim(tmp_path / "a") == tmp_path / "a-1"

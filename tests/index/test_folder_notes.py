@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -115,6 +116,34 @@ def test_what_is_not_what_a_run_has_written_is_not_believed(
     wheel = add_wheel("a")
     write_index(dist_dir, output)
     (output / KNOWN_NAME).write_bytes(text)
+    read.clear()
+    write_index(dist_dir, output)
+    assert read == [wheel.name]
+
+
+def test_notes_with_a_changed_digit_are_not_believed(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    wheel = add_wheel("a")
+    write_index(dist_dir, output)
+    page = (output / "a/index.json").read_bytes()
+    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    notes = (output / KNOWN_NAME).read_bytes()
+    (output / KNOWN_NAME).write_bytes(notes.replace(sha256.encode(), b"0" * 64))
+    (output / "a/index.json").unlink()
+    read.clear()
+    write_index(dist_dir, output)
+    assert (read, (output / "a/index.json").read_bytes()) == ([wheel.name], page)
+    text = f"{output / KNOWN_NAME}: was changed, or belongs to another user; rocwheel reads all files again"
+    assert text in [record.getMessage() for record in caplog.records]
+
+
+def test_notes_that_others_can_write_are_not_believed(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
+) -> None:
+    wheel = add_wheel("a")
+    write_index(dist_dir, output)
+    (output / KNOWN_NAME).chmod(0o666)
     read.clear()
     write_index(dist_dir, output)
     assert read == [wheel.name]

@@ -19,7 +19,7 @@ import pytest
 
 from rocwheel.core.errors import InputError, ProblemsError, WorkError
 from rocwheel.index.families import write_indexes
-from rocwheel.index.folder_notes import KNOWN_NAME
+from rocwheel.index.folder_notes import KNOWN_NAME, KnownIndex, write_known
 from rocwheel.index.placing import FilePlacement
 from rocwheel.index.publish import publish
 from rocwheel.index.write_index import IndexOptions, locked_index, write_index
@@ -87,7 +87,7 @@ def test_a_file_is_yanked_after_the_run_that_goes_on(halted: subprocess.Popen[st
     # Given an index, as a run that is no more has left it
     output = dist_dir.parent / "simple"
     name = "a-1.0-py3-none-any.whl"
-    (output / ".rocwheel-index.json").write_text('{"folders": ["../dist/"], "placement": "relative"}')
+    write_known(output, KnownIndex(folders=("../dist/",), placement="relative"))
     says = f"warning: {output}: is being written by another run; waiting until it ends\n"
     _run_beside(halted, "yank", str(dist_dir / name), "--output", str(output), says=says)
     assert json.loads((output / "a" / "index.json").read_bytes())["files"][0]["yanked"] is True

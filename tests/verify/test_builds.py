@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.core.progress import SILENT
+from rocwheel.verify import builds
 from rocwheel.verify.builds import verify_build
-from rocwheel.verify.files import Fault
+from rocwheel.verify.files import Fault, Verified
 from rocwheel.wheels.build_manifest import write_manifest
+from tests.support.wheels import make_wheel
 from tests.wheels.build_manifest.manifests import manifest_of
 
 if TYPE_CHECKING:
@@ -23,8 +26,9 @@ A4 = "61be55a8e2f6b4e172338bddf184d6dbee29c98853e0a0485ecee7f27b9af0b4"
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Path:
-    """Return the folder of a build."""
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a build, whose wheels are no archives and aren't opened."""
+    monkeypatch.setattr(builds, "verify_wheel", lambda path, *_: Verified(str(path), "wheel", 0, 0))
     for path, data in OUTPUTS.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
@@ -41,6 +45,16 @@ def test_a_build_as_it_was_written_has_no_fault(build: Path) -> None:
     with ThreadPoolExecutor(2) as executor:
         found = verify_build(build / "rocwheel-build.json", executor, SILENT)
     assert (found.kind, found.files, found.size, found.faults) == ("build", 3, 6, ())
+
+
+def test_the_wheels_of_a_build_are_opened(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "a", {"a/x": b"1"})
+    with ZipFile(wheel, "a") as archive:  # a manifest can vouch for a file that was changed before it was hashed
+        archive.writestr("a/planted.py", b"import os")
+    write_manifest(tmp_path, manifest_of({f"dist/{wheel.name}": wheel.read_bytes()}))
+    assert faults(tmp_path) == [
+        Fault("extra", f"{wheel}!a/planted.py", "isn't in RECORD", "only members that RECORD lists")
+    ]
 
 
 def test_a_changed_a_missing_and_an_extra_file_are_named_together(build: Path) -> None:

@@ -9,6 +9,9 @@ All numbers are little-endian::
     32        SHA-256 of the 60 bytes before, the key, and the facts
     ...       facts, then data
 
+An entry counts only if it belongs to this user or to root, and if nobody else can write to it. The hashes don't contain
+a secret, so they reveal only damage.
+
 An entry is first written under a temporary name, so that an entry under its own name is complete. Entries aren't synced
 to disk, because their hashes reveal damage from a power failure. A damaged entry is removed, and the code that
 requested it creates it again.
@@ -35,6 +38,7 @@ import msgspec
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.messages import quoted
 from rocwheel.core.progress import SILENT, Progress, tracked
+from rocwheel.core.reading import belongs_to_user
 from rocwheel.core.scratch import make_scratch_file, remove_abandoned, write_all
 
 if TYPE_CHECKING:
@@ -135,6 +139,10 @@ class CacheEntry(msgspec.Struct, frozen=True):
 
 class DamagedEntryError(Exception):
     """The bytes of an entry differ from the bytes that were written for its key."""
+
+
+class ForeignEntryError(Exception):
+    """An entry belongs to another user, or other users can write to it, so it may contain anything."""
 
 
 def render_head(key: bytes, facts: bytes, size: int, sha256: bytes) -> bytes:
@@ -376,8 +384,10 @@ class EntryStore:
         return self.folder / name[:2] / name[2:]
 
     def has(self, key: bytes) -> bool:
-        """Return whether an entry for a key exists, without reading its bytes."""
-        return os.path.exists(self.path_of(key))  # noqa: PTH110 (a path that can't be looked at is no entry)
+        """Return whether an entry for a key exists that belongs to this user, without reading its bytes."""
+        with suppress(OSError, ValueError):
+            return belongs_to_user(self.path_of(key).stat())
+        return False
 
     def get(self, key: bytes) -> CacheEntry | None:
         """Return the entry for a key, or `None` if it doesn't exist or its hash doesn't match."""
@@ -388,6 +398,9 @@ class EntryStore:
             return None
         except DamagedEntryError:
             self._drop(path)
+            return None
+        except ForeignEntryError:
+            self._tell(path, "belongs to another user, or other users can write to it")
             return None
         except OSError as e:
             self._report(self._culprit(path, path.parent), "read", e)
@@ -498,7 +511,10 @@ def _with_parent(path: Path, act: Callable[[], _T]) -> _T:
 
 
 def _read(path: Path) -> bytearray:
-    """Return the bytes of a file. Raises `DamagedEntryError` for a folder, link, or pipe."""
+    """Return the bytes of a file.
+
+    Raises `DamagedEntryError` for a folder, link, or pipe, and `ForeignEntryError` for a file from another user.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as e:
@@ -509,6 +525,9 @@ def _read(path: Path) -> bytearray:
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise DamagedEntryError
+    if not belongs_to_user(status):
+        os.close(descriptor)
+        raise ForeignEntryError
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         data = bytearray(status.st_size)
         rest = memoryview(data)

@@ -18,6 +18,7 @@ import msgspec
 
 from rocwheel.core.cache import Pruned, cache_folder
 from rocwheel.core.errors import InputError, read_error, write_error
+from rocwheel.core.reading import belongs_to_user
 from rocwheel.core.scratch import is_at
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def fetched_cache() -> Path:
 
 
 def claim(folder: Path) -> Path:
-    """Return this folder, or a folder next to it if another process uses this one.
+    """Return this folder, or a folder next to it if another process uses this one or it belongs to another user.
 
     The folder stays claimed until this process ends.
 
@@ -118,13 +119,17 @@ _claimed: dict[Path, int] = {}
 
 
 def _is_claimed(folder: Path) -> bool:
-    """Create a folder if needed, and return whether this process has locked it or whether locks are unavailable."""
+    """Create a folder if needed, and return whether this process has locked it or whether locks are unavailable.
+
+    Return `False` for a folder that other users own or can write to: its files may contain anything.
+    """
     try:
         while True:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o755, exist_ok=True)
             with suppress(FileNotFoundError):  # another process removed the folder in the meantime
                 descriptor = os.open(folder, _FOLDER)
-                is_locked = _lock(descriptor)
+                is_locked = belongs_to_user(os.fstat(descriptor)) and _lock(descriptor)
                 if is_locked and is_at(descriptor, folder):
                     _claimed[folder] = descriptor
                     return True

@@ -18,7 +18,7 @@ import msgspec
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError, WorkError, write_error
 from rocwheel.core.names import cut_name
-from rocwheel.core.reading import read_regular
+from rocwheel.core.reading import belongs_to_user, read_regular
 from rocwheel.core.writing import atomic_file
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ class _Part:
         return bool(self.size)
 
     def _may_continue(self, stamp: _Stamp) -> bool:
-        size = self._expected.size
-        if size is not None and os.fstat(self._file.fileno()).st_size > size:
+        size, status = self._expected.size, os.fstat(self._file.fileno())
+        if not belongs_to_user(status) or (size is not None and status.st_size > size):
             return False
         known = _read_stamp(_stamp_path(self._path))
         if known is None or known.expected != stamp.expected:

@@ -153,6 +153,11 @@ def read_if_readable(path: Path) -> bytes:
         return b""
 
 
+def belongs_to_user(status: os.stat_result) -> bool:
+    """Return whether only this user or root can have written a file: nobody else owns it or has write permission."""
+    return status.st_uid in {os.geteuid(), 0} and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def require_listable(folder: Path) -> None:
     """Raise `InputError` for a folder that can't be listed.
 

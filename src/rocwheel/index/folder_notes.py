@@ -8,6 +8,8 @@ that starts late enough compares them again.
 
 from __future__ import annotations
 
+import hashlib
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -17,7 +19,7 @@ from rocwheel import __version__
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import WorkError
 from rocwheel.core.names import is_file_name
-from rocwheel.core.reading import FileStamp, is_settled, open_regular, read_if_readable
+from rocwheel.core.reading import FileStamp, belongs_to_user, is_settled, open_regular, read_if_readable
 from rocwheel.core.writing import atomic_file
 from rocwheel.index.entry import IndexEntry
 from rocwheel.index.pages import FRONT_PAGE, PAGES
@@ -171,6 +173,32 @@ class Journal(msgspec.Struct, frozen=True):
     """The marks of the index. A page on which someone marked a file may be removed before the run ends."""
 
 
+_SEAL = b'{"sha256":"'
+_AFTER_SEAL = len(_SEAL) + 64
+_logger = logging.getLogger(__name__)
+
+
+def _seal(document: bytes) -> bytes:
+    """Return a JSON object with a first field that contains the hash of all other fields."""
+    rest = document[1:]
+    return b'%s%s",%s' % (_SEAL, hashlib.sha256(rest).hexdigest().encode(), rest)
+
+
+def _unseal(path: Path, data: bytes) -> bytes:
+    """Return the JSON object that was sealed, or an empty object if anything may have changed the record since then.
+
+    Without a hash, a changed digit in the record of a file would be published as the hash of the file.
+    """
+    rest = data[_AFTER_SEAL + 2 :]
+    is_whole = data.startswith(_SEAL) and data[len(_SEAL) : _AFTER_SEAL] == hashlib.sha256(rest).hexdigest().encode()
+    with suppress(OSError):
+        if is_whole and belongs_to_user(path.stat()):
+            return b"{" + rest
+    if data:
+        _logger.warning("%s: was changed, or belongs to another user; rocwheel reads all files again", path)
+    return b"{}"
+
+
 class _Families(msgspec.Struct, frozen=True):
     families: tuple[str, ...]
 
@@ -178,7 +206,8 @@ class _Families(msgspec.Struct, frozen=True):
 def read_known(output: Path) -> KnownIndex:
     """Return the records of earlier runs with this version, or empty records if the file is missing or damaged.
 
-    If the file has another format or another version wrote it, only the lists of written and yanked files are used.
+    If the file has another format, if another version wrote it, or if another user may have written it, only the lists
+    of written and yanked files are used. Someone who can change these lists can also change the pages.
     """
     known = _read_last(output)
     begun = _decode(read_if_readable(output / BEGUN_NAME), Journal)
@@ -197,10 +226,12 @@ def read_known(output: Path) -> KnownIndex:
 
 
 def _read_last(output: Path) -> KnownIndex:
-    data = read_if_readable(output / KNOWN_NAME)
+    path = output / KNOWN_NAME
+    data = read_if_readable(path)
+    sealed = _unseal(path, data)
     # Decoding the whole file only to check its version would take as long as all other work with the file.
-    is_current = data.startswith(msgspec.json.encode(KnownIndex(checks=_CHECKS)).partition(b',"written"')[0])
-    if is_current and (known := _decode(data, KnownIndex)):
+    is_current = sealed.startswith(msgspec.json.encode(KnownIndex(checks=_CHECKS)).partition(b',"written"')[0])
+    if is_current and (known := _decode(sealed, KnownIndex)):
         return known
     kept = _decode(data, _Kept) or _Kept()
     return KnownIndex(**{name: getattr(kept, name) for name in _KEPT})
@@ -214,7 +245,7 @@ def _decode(data: bytes, kind: type[_T]) -> _T | None:
 
 def write_known(output: Path, known: KnownIndex) -> None:
     """Write the records of a completed run. Raises `WorkError` if the output can't be written to."""
-    write_changed(output / KNOWN_NAME, msgspec.json.encode(msgspec.structs.replace(known, checks=_CHECKS)))
+    write_changed(output / KNOWN_NAME, _seal(msgspec.json.encode(msgspec.structs.replace(known, checks=_CHECKS))))
     remove_notes(output, BEGUN_NAME)
 
 

@@ -15,7 +15,7 @@ from rocwheel.core.workers import raise_all, serialized
 from rocwheel.core.writing import atomic_file
 from rocwheel.index.folder_notes import OWN_NAMES
 from rocwheel.index.pages import METADATA_SUFFIX
-from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults
+from rocwheel.verify.files import Fault, Promise, Verified, find_fault, reading_faults, verify_wheel
 from rocwheel.wheels.build_manifest import (
     ATTESTATIONS,
     PREDICATE_NAME,
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 
 def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified:
-    """Compare the files next to a manifest with the manifest. Raises the errors of `read_manifest`.
+    """Compare the files next to a manifest with the manifest, and the wheels among them with their RECORD.
 
+    Raises the errors of `read_manifest`.
     Files that `rocwheel index` writes next to distributions don't count as extra files.
     """
     manifest = read_manifest(path)
@@ -52,9 +53,13 @@ def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified
     progress.begin(f"verifying {path.name}", size)
     check = partial(_output_fault, path.parent, advance=serialized(progress.advance))
     faults = [fault for fault in executor.map(check, manifest.outputs) if fault]
+    progress.end()
+    faulty = {fault.place for fault in faults}
+    files = [path.parent / output.path for output in manifest.outputs]
+    for file in (file for file in files if file.suffix == ".whl" and str(file) not in faulty):
+        faults += verify_wheel(file, executor, progress).faults
     faults += _sums_faults(path.parent, manifest)
     faults += _extra_files(path.parent, manifest)
-    progress.end()
     return Verified(str(path), "build", len(manifest.outputs), size, tuple(faults))
 
 
