@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -271,4 +272,26 @@ def test_a_beginning_that_the_disk_has_lost_since_is_fetched_again(
     monkeypatch.setattr(os, "fsync", LosingDisk(1).sync)
     source = Source()
     receive(tmp_path / "x.bin", expected(sha256="", version="1"), source.read)
+    assert source.starts == [0]
+
+
+def test_an_endless_file_leaves_room_on_the_disk_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(_: object) -> None:
+        if (tmp_path / ".x.rocwheel-part").stat().st_size > 10 << 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("rocwheel.core.part_file.require_reserve", is_full)
+    with pytest.raises(WorkError, match="No space left on device"):
+        receive(tmp_path / "x", Expected(source="https://host/x"), lambda _: repeat(bytes(1 << 20)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bytes_that_others_can_write_are_not_continued(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="ended"):
+        receive(tmp_path / "x", expected(), Source(ends_at=5000).read)
+    (tmp_path / ".x.rocwheel-part").chmod(0o666)
+    source = Source()
+    receive(tmp_path / "x", expected(), source.read)
     assert source.starts == [0]

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from email.message import Message
+from itertools import chain, count, repeat
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -273,3 +279,74 @@ def test_a_step_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(InputError) as caught:
         check_step("https://me:secret@a/x?sig=secret", url)
     assert "secret" not in str(caught.value)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+CHUNKED = b"%sTransfer-Encoding: chunked\r\n\r\n" % HEAD
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Return a function that makes a server send these bytes without end, a part at a time, and returns its URL."""
+    monkeypatch.setattr("rocwheel.stores.web._SPAN", 0.3)
+    with ExitStack() as stack:
+
+        def start(parts: Callable[[], Iterator[bytes]], pause: float = 0.0) -> str:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            Thread(target=_serve, args=(listener, parts, pause), daemon=True).start()
+            return f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+
+        yield start
+
+
+Serve = Callable[..., str]
+
+
+def _serve(listener: socket.socket, parts: Callable[[], Iterator[bytes]], pause: float) -> None:
+    with suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                for part in parts():
+                    connection.sendall(part)
+                    Event().wait(pause)
+
+
+def _slow_head() -> Iterator[bytes]:
+    yield HEAD
+    yield from (b"x" for _ in count())
+
+
+@pytest.mark.parametrize(
+    ("parts", "pause"),
+    [
+        pytest.param(_slow_head, 0.02, id="a header, byte by byte"),
+        pytest.param(lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 100), 0.0, id="interim responses"),
+        pytest.param(lambda: chain([CHUNKED, b"0\r\n"], repeat(b"x: y\r\n" * 100)), 0.0, id="trailers"),
+        pytest.param(lambda: chain([CHUNKED], repeat(b"1\r\nx\r\n")), 0.02, id="chunks of a byte"),
+        pytest.param(lambda: chain([CHUNKED], repeat(b"1;")), 0.02, id="a chunk's extension"),
+        pytest.param(lambda: chain([HEAD, b"\r\n"], repeat(b"x")), 0.02, id="a body, byte by byte"),
+    ],
+)
+def test_a_server_that_makes_no_progress_is_given_up(
+    serve: Serve, parts: Callable[[], Iterator[bytes]], pause: float
+) -> None:
+    begin = time.monotonic()
+    with pytest.raises(BrokenTransferError, match=r"/x: was too slow to finish, after 5 attempts in .* s\. Try again"):
+        read_web_page(serve(parts, pause))
+    assert time.monotonic() - begin < 10
+
+
+def test_a_body_of_unknown_size_has_the_limit_of_a_page(serve: Serve) -> None:
+    with pytest.raises(InputError, match="has more than 1000000 bytes"):
+        read_web_page(serve(lambda: chain([HEAD, b"\r\n"], repeat(bytes(1000)))), limit=1_000_000)
+
+
+def test_a_reader_that_is_slow_loses_no_connection(serve: Serve) -> None:
+    pieces = stream_web_file(serve(lambda: chain([HEAD, b"\r\n"], repeat(bytes(1000), 500))))
+    size = 0
+    for piece in pieces:
+        Event().wait(0 if size else 0.35)
+        size += len(piece)
+    assert size == 500_000

@@ -26,7 +26,7 @@ from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.part_file import is_part
 from rocwheel.core.remote_file import make_remote
-from rocwheel.core.scratch import no_room, require_room, scratch_folder, temporary_folder, write_all
+from rocwheel.core.scratch import no_room, require_reserve, require_room, scratch_folder, temporary_folder, write_all
 from rocwheel.core.shown_names import show_as
 from rocwheel.stores.open import RemoteFile, open_file, open_store
 from rocwheel.stores.store import RangesIgnoredError
@@ -394,6 +394,7 @@ def _fetch(store: Store, name: str, place: Path) -> int:
             stored = store.head(name)
             require_room(file, stored.size)
             for piece in store.stream(name, e_tag=stored.e_tag):
+                require_reserve(file)
                 write_all(file, piece)
             return file.tell()
     except OSError as e:

@@ -19,6 +19,7 @@ from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError, WorkError, write_error
 from rocwheel.core.names import cut_name
 from rocwheel.core.reading import belongs_to_user, read_regular
+from rocwheel.core.scratch import require_reserve
 from rocwheel.core.writing import atomic_file
 
 if TYPE_CHECKING:
@@ -153,12 +154,22 @@ class _Part:
             return
         self._file.seek(self.size)
         for block in read(self.size):
+            if size is None:
+                self._require_reserve()
             self._file.write(block)
             self._digest.update(block)
             self.size += len(block)
             advance(len(block))
             if size is not None and self.size > size:
                 return
+
+    def _require_reserve(self) -> None:
+        """Raise `OSError` if the disk is almost full, and remove the bytes: their source may be endless."""
+        try:
+            require_reserve(self._file)
+        except OSError:
+            self.remove()
+            raise
 
     def fault(self) -> InputError | None:
         """Return the error if the bytes are complete but wrong, or `None`."""

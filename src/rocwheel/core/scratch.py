@@ -118,6 +118,13 @@ def require_room(file: IO[bytes], size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def require_reserve(file: IO[bytes]) -> None:
+    """Raise `OSError` if the disk of ``file`` is almost full. Bytes of an unknown number may be endless."""
+    disk = os.fstatvfs(file.fileno())
+    if disk.f_bavail * disk.f_frsize < _RESERVE:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def path_of(file: IO[bytes]) -> str:
     """Return a path with which threads and other processes of the same user can open ``file`` while it is open here."""
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"

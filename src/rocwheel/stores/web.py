@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import io
 import ssl
 import time
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from email.utils import mktime_tz, parsedate_tz
+from functools import partial
 from html.parser import HTMLParser
 from math import ceil
 from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import AbstractHTTPHandler, HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 import msgspec
 
@@ -106,6 +108,13 @@ LATER = "Try again later."
 
 _TIMEOUT = 60.0
 """The time without any byte after which a connection is closed, in seconds."""
+_SPAN = 60.0
+"""The number of seconds in which a connection must make progress. Otherwise, it is closed.
+
+The first progress is a complete head of the response, after all redirects. Each further `_SLOWEST` bytes of the body
+are progress, too, and so is its end. Interim responses, chunk extensions, and trailers aren't progress.
+"""
+_SLOWEST = 64 << 10
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
 _REDIRECTS = range(300, 400)
@@ -122,8 +131,12 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
     place = shown_url(url)
     if not is_web_url(url):
         raise InputError(place, "is not the URL of a web page", expected="http:// or https://")
+    pace = _Pace()
+    opener = build_opener(_Redirects, _PacedHandler(pace), _PacedTlsHandler(pace))
     try:
-        with build_opener(_Redirects).open(_make_request(url, headers), timeout=_TIMEOUT) as answer:
+        with opener.open(_make_request(url, headers), timeout=_TIMEOUT) as answer:
+            pace.begin()
+            answer.pace = pace
             if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise StoreError(
                     place, "is compressed, although that was not requested", remedy="Contact the server's operator."
@@ -132,6 +145,8 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
     except HTTPError as e:
         e.close()
         raise _refusal(url, e.code, e.headers) from e
+    except _TooSlowError as e:
+        raise BrokenTransferError(place, "was too slow to finish", remedy=LATER) from e
     except URLError as e:
         raise _unreachable(place, e.reason) from e
     except http.client.InvalidURL as e:
@@ -141,6 +156,109 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
         raise BrokenTransferError(place, f"the transfer ended early ({what})", remedy=LATER) from e
     except ValueError:  # its text may contain the password
         raise MissingStoreError(place, "can't be requested", remedy="Correct the URL.") from None
+
+
+class _TooSlowError(TimeoutError):
+    """A connection didn't make progress in time, although bytes may have arrived."""
+
+
+class _Pace:
+    """The deadline for the next progress of one request, including its redirects."""
+
+    def __init__(self) -> None:
+        self._deadline = 0.0
+        self._received = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Move the deadline, because there was progress."""
+        self._deadline = time.monotonic() + _SPAN
+        self._received = 0
+
+    def receive(self, size: int) -> None:
+        """Count bytes of the body."""
+        self._received += size
+        if self._received >= _SLOWEST:
+            self.begin()
+
+    def pause(self, since: float) -> None:
+        """Ignore the time since a moment, which this process needed for other work."""
+        self._deadline += time.monotonic() - since
+
+    def left(self) -> float:
+        """Return the number of seconds until the deadline. Raises `_TooSlowError` if none are left."""
+        if (left := self._deadline - time.monotonic()) <= 0:
+            raise _TooSlowError
+        return left
+
+
+class _PacedReader(io.RawIOBase):
+    """The bytes from a socket until a deadline."""
+
+    def __init__(self, sock: Any, pace: _Pace) -> None:
+        super().__init__()
+        self._socket = sock
+        self._file = sock.makefile("rb", buffering=0)
+        self._pace = pace
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._file.fileno())
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._pace.left()
+        self._socket.settimeout(min(left, _TIMEOUT))
+        try:
+            count: int | None = self._file.readinto(buffer)
+        except TimeoutError:
+            self._pace.left()
+            raise
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _PacedSocket:
+    """The part of a socket that `http.client.HTTPResponse` needs."""
+
+    def __init__(self, sock: Any, pace: _Pace) -> None:
+        self._socket = sock
+        self._pace = pace
+
+    def makefile(self, _: str) -> io.BufferedReader:
+        return io.BufferedReader(_PacedReader(self._socket, self._pace))
+
+
+class _Paced(AbstractHTTPHandler):
+    """Reads all responses with one deadline for progress. Python's own timeout is for each read from the socket."""
+
+    def __init__(self, pace: _Pace) -> None:
+        super().__init__()
+        self._pace = pace
+
+    def do_open(self, http_class: Any, req: Request, **settings: Any) -> Any:
+        def connect(*place: Any, **options: Any) -> Any:
+            connection = http_class(*place, **options)
+            connection.response_class = partial(_open_response, self._pace)
+            return connection
+
+        return super().do_open(connect, req, **settings)
+
+
+def _open_response(pace: _Pace, sock: Any, *settings: Any, **options: Any) -> http.client.HTTPResponse:
+    return http.client.HTTPResponse(_PacedSocket(sock, pace), *settings, **options)  # type: ignore[arg-type]
+
+
+class _PacedHandler(_Paced, HTTPHandler):
+    pass
+
+
+class _PacedTlsHandler(_Paced, HTTPSHandler):
+    pass
 
 
 def _make_request(url: str, headers: dict[str, str]) -> Request:
@@ -222,9 +340,6 @@ LARGEST_PAGE = 128 << 20
 """The maximum size of a page in bytes. The page of all projects of the largest public index is about a third of it."""
 
 _BLOCK = 1 << 20
-_SPAN = 60.0
-"""The interval in which `_SLOWEST` bytes must arrive, in seconds. Otherwise, the connection is closed."""
-_SLOWEST = 64 << 10
 _PROGRESS = 1 << 20
 """The number of bytes that an attempt must receive to count as progress. Otherwise, a transfer could take forever."""
 _PARTIAL = 206
@@ -333,15 +448,13 @@ class _Transfer:
 def _pieces(answer: Any, url: str) -> Iterator[bytes]:
     """Yield the bytes of a response as they arrive. Raise `BrokenTransferError` if it ends early."""
     announced, received = answer.headers.get("Content-Length", ""), 0
-    begin, since = time.monotonic(), 0
+    pace: _Pace = answer.pace
     while piece := answer.read1(_BLOCK):
         received += len(piece)
+        pace.receive(len(piece))
+        given = time.monotonic()
         yield piece
-        now = time.monotonic()
-        if now - begin > _SPAN:
-            if received - since < _SLOWEST:
-                raise BrokenTransferError(shown_url(url), "was too slow to finish", remedy=LATER)
-            begin, since = now, received
+        pace.pause(given)
     if announced.isdecimal() and received < int(announced):
         found = f"the transfer ended early (at byte {received} of {announced})"
         raise BrokenTransferError(shown_url(url), found, remedy=LATER)
