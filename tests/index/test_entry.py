@@ -283,16 +283,23 @@ def test_all_damaged_members_are_named(add_wheel: AddWheel) -> None:
     ]
 
 
-AGAIN = "expected each member only once. Build the wheel again."
+AGAIN = "Build or download the wheel again."
 
 
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        (b"", ["doesn't list 3 files: demo.py, demo-1.0.dist-info/METADATA, demo-1.0.dist-info/WHEEL"]),
+        (b"", ["doesn't list 3 files (demo.py, demo-1.0.dist-info/METADATA, demo-1.0.dist-info/WHEEL)"]),
         (
             b"demo.py,,\ndemo.py,,\ngone.py,,\ndemo-1.0.dist-info/METADATA,,\ndemo-1.0.dist-info/WHEEL,,\n",
-            ["lists absent 1 file: gone.py", "repeats 1 file: demo.py"],
+            [
+                "lists demo.py 2 times",
+                "lists gone.py, which doesn't exist",
+                (
+                    "has no hash for 3 files (demo.py, demo-1.0.dist-info/METADATA, demo-1.0.dist-info/WHEEL); "
+                    "expected sha256, sha384, or sha512"
+                ),
+            ],
         ),
     ],
     ids=["empty", "absent and repeated"],
@@ -304,7 +311,7 @@ def test_a_record_that_disagrees_with_the_members_is_reported(
     _with_record(path, record)
     lines = fail(path).splitlines()
     source = f"{path}!{INFO}/RECORD"
-    assert [line.strip() for line in lines[-len(expected) :]] == [f"{source}: {what}; {AGAIN}" for what in expected]
+    assert [line.strip() for line in lines[-len(expected) :]] == [f"{source}: {what}. {AGAIN}" for what in expected]
 
 
 def test_a_wheel_without_record_is_reported(add_wheel: AddWheel) -> None:

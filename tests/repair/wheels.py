@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import zipfile
 from typing import TYPE_CHECKING
 
-from tests.support.wheels import members
+from tests.support.wheels import members, pack_members, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,11 +19,14 @@ def repaired_plugin(folder: Path) -> Path:
 
 
 def with_members(wheel: Path, target: Path, changes: dict[str, bytes | None]) -> Path:
-    """Write a copy of a wheel in which members have another content, or none and are absent."""
+    """Write a copy of a wheel in which members have another content, or none and are absent.
+
+    Unless it is among them, RECORD is right.
+    """
     target.mkdir()
-    contents = members(wheel) | changes
-    with zipfile.ZipFile(target / wheel.name, "w") as archive:
-        for name, data in contents.items():
-            if data is not None:
-                archive.writestr(name, data)
-    return target / wheel.name
+    contents = {name: data for name, data in (members(wheel) | changes).items() if data is not None}
+    info = next(name for name in contents if name.endswith(".dist-info/METADATA")).partition("/")[0]
+    if f"{info}/RECORD" in changes:
+        return pack_members(target / wheel.name, contents)
+    del contents[f"{info}/RECORD"]
+    return write_wheel(target / wheel.name, info, contents)

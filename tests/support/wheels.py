@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-__all__ = ["make_wheel", "members", "write_wheel"]
+__all__ = ["make_wheel", "members", "pack_members", "write_wheel"]
 
 
 def make_wheel(
@@ -71,3 +71,11 @@ def members(wheel: Path) -> dict[str, bytes]:
     """Return the unpacked members of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def pack_members(path: Path, contents: Mapping[str, bytes]) -> Path:
+    """Write an archive with exactly these members, which may contradict each other."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+    return path

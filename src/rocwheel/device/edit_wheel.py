@@ -34,6 +34,7 @@ from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration, e
 from rocwheel.targets.kernel_files import processors_of_name
 from rocwheel.targets.serving import serves
 from rocwheel.targets.target_set import id_sort_key
+from rocwheel.wheels.checking import check_members
 from rocwheel.wheels.content import FileContent
 from rocwheel.wheels.file_names import split_label
 from rocwheel.wheels.record import signature_paths, unhashed_paths
@@ -42,13 +43,13 @@ from rocwheel.wheels.variants import load_draft, read_wheel_text
 from rocwheel.wheels.writing import write_wheels
 from rocwheel.wheels.zip_directory import find_dist_info, read_directory
 from rocwheel.wheels.zip_reader import ZipMember, member_head, open_unpacked, read_member
-from rocwheel.wheels.zip_refusals import refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.core.reading import Data
+    from rocwheel.wheels.content import Digest
     from rocwheel.wheels.sdist import SourceDate
     from rocwheel.wheels.writing import OpenWheel, WheelPacker
     from rocwheel.wheels.zip_reader import ZipMember
@@ -124,13 +125,12 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     valid, are omitted. Only safe permissions are kept (`safe_mode`). The declared targets (``rocm_targets.json``)
     become those of the edited code.
 
-    Raises the same errors as `refuse_outside` and `check_promise`. Raises `InputError` if no file has device code. Also
+    Raises the same errors as `check_members` and `check_promise`. Raises `InputError` if no file has device code. Also
     raises it if pruning would remove all code from the wheel, or from one of its split libraries, unless the edit
     allows this. Raises `ProblemsError` with every file that can't be edited, and `WorkError` if writing fails. After an
     error, there is no output wheel.
     """
     members = read_directory(source)
-    refuse_outside(str(source), members)
     dist_info = find_dist_info(source, (member.name for member in members))
     if isinstance(order.edit, Prune):
         check_promise(source, dist_info, {member.name: member for member in members}, order.edit.keep)
@@ -140,7 +140,8 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
             open_workers(order.jobs) as executor,
             write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
         ):
-            job = _Job(source, dist_info, order, packer)
+            digests = check_members(source, members, executor=executor)
+            job = _Job(source, dist_info, order, packer, digests)
             return job.run(members, packer.open(output, dist_info=job.dist_info))
     finally:
         order.progress.end()
@@ -149,8 +150,15 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
 class _Job:
     """The work on one wheel: the results so far, and the problems."""
 
-    def __init__(self, source: Path, dist_info: str, order: RewriteOrder, packer: WheelPacker) -> None:
-        self.source, self.dist_info, self.packer = source, dist_info, packer
+    def __init__(
+        self,
+        source: Path,
+        dist_info: str,
+        order: RewriteOrder,
+        packer: WheelPacker,
+        digests: Mapping[ZipMember, Digest],
+    ) -> None:
+        self.source, self.dist_info, self.packer, self.digests = source, dist_info, packer, digests
         self.keep: Sequence[TargetId] | None = order.edit.keep if isinstance(order.edit, Prune) else None
         # The packer reports progress.
         self.order = msgspec.structs.replace(order, progress=SILENT)
@@ -227,7 +235,7 @@ class _Job:
             self.dropped.append(member.name)
             return
         self.copied += 1
-        wheel.add_packed(member, safe_mode(member.mode))
+        wheel.add_packed(member, safe_mode(member.mode), self.digests[member])
 
     def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
         """Copy a member with edited bundles, or a signed member unchanged.

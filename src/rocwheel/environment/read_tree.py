@@ -58,10 +58,12 @@ from rocwheel.environment.windows_files import is_for_windows
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
 from rocwheel.wheels.content import Digest
 from rocwheel.wheels.file_names import SDIST_SUFFIX, is_wheel_file_name, name_and_version
+from rocwheel.wheels.record import STRONG_HASHES
 from rocwheel.wheels.zip_directory import find_dist_info, read_archive
 from rocwheel.wheels.zip_reader import (
     ZipMember,
     digest_member,
+    hash_member,
     iter_member,
     member_head,
     open_content,
@@ -217,7 +219,9 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
         MetadataProblem(f"{member}: {error.fault}" if member else error.fault, (member, error.found))
         for member, error in named
     )
-    distribution = msgspec.structs.replace(distribution, refused=refused)
+    others = {row.path: row.algorithm for row in distribution.record if row.algorithm in STRONG_HASHES - {"sha256"}}
+    digests = {name: _try_hash(by_name[name], algorithm) for name, algorithm in others.items() if name in by_name}
+    distribution = msgspec.structs.replace(distribution, refused=refused, other_digests=digests)
     if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
         placed = {installed_path(member.name, distribution.layout): member for member in members}
         problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
@@ -231,6 +235,16 @@ def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None
     if len(archives) > 1:
         found = f"has {len(archives)} archives of development files, such as {quoted(archives[0])}"
         raise InputError(path, found, expected="one", remedy="Build or download it again.")
+
+
+def _try_hash(member: ZipMember, algorithm: str) -> bytes | None:
+    """Return a member's hash, or `None` for a damaged member, which is reported later, and for a remote member."""
+    try:
+        return None if member.packed.is_remote else hash_member(member, algorithm)
+    except WorkError:
+        raise
+    except InputError:
+        return None
 
 
 def _read_source(member: ZipMember) -> bytes | None:

@@ -53,6 +53,11 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     is_purelib: bool = False
     record: tuple[RecordEntry, ...] = ()
+    other_digests: dict[str, bytes | None] = {}
+    """The digests of the members for which RECORD has a sha384 or sha512 hash, with that algorithm.
+
+    Damaged members and members of remote wheels have no digest.
+    """
     is_wheel: bool = False
     is_context: bool = False
     """Whether the distribution is context: it is installed with the audited packages but isn't audited itself."""

@@ -14,16 +14,15 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from rocwheel.core.decoding import decode_json
-from rocwheel.core.errors import InputError, WorkError, read_error
+from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.hashing import hash_file
-from rocwheel.core.messages import count, first_of, quoted
+from rocwheel.core.messages import count, quoted
 from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import FileStamp, unchanged
-from rocwheel.core.workers import raise_all
 from rocwheel.targets.declaration import DECLARATION_NAME
+from rocwheel.wheels.checking import check_members
 from rocwheel.wheels.file_names import FileName, check_identity, is_distribution_name, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.record import find_record_gaps, parse_record
 from rocwheel.wheels.requirements import (
     RequirementError,
     asked_for,
@@ -35,67 +34,15 @@ from rocwheel.wheels.requirements import (
 from rocwheel.wheels.sdist import read_listed_requirements, read_sdist_file
 from rocwheel.wheels.variants import load_draft, read_wheel_text, render_metadata
 from rocwheel.wheels.zip_directory import find_dist_info, find_metadata, read_archive, read_directory
-from rocwheel.wheels.zip_reader import check_member, read_member
-from rocwheel.wheels.zip_refusals import group_faults, outside_reason
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from packaging.metadata import RawMetadata
 
     from rocwheel.wheels.zip_reader import ZipMember
-
-
-_NAMED = 10
-"""The maximum number of members that a message lists for one fault."""
-_REMEDY = "Build the wheel again."
-
-
-def check_members(path: Path, members: Mapping[str, ZipMember], refused: Sequence[InputError] = ()) -> None:
-    """Raise `InputError` for a fault in the members of the wheel at ``path``, or `ProblemsError` for several faults.
-
-    ``refused`` contains the faults in the wheel's headers that installers reject.
-
-    Every member is unpacked. Its name must point into the environment, and RECORD must list it (:pep:`427`). The hashes
-    in RECORD are not checked.
-    """
-    faults = [fault for member in members.values() if (fault := _fault(member))]
-    raise_all(str(path), [*refused, *group_faults(path, faults), *_record_problems(path, members)])
-
-
-def _fault(member: ZipMember) -> tuple[str, InputError] | None:
-    try:
-        if reason := outside_reason(member.name):
-            raise InputError(member.source, reason, expected="a path inside the environment", remedy=_REMEDY)
-        check_member(member)
-    except WorkError:
-        raise
-    except InputError as e:
-        return member.name, e
-    return None
-
-
-def _record_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[InputError]:
-    dist_info = find_dist_info(path, members)
-    record = members.get(f"{dist_info}/RECORD")
-    if record is None:
-        yield InputError(path, f"has no {dist_info}/RECORD", expected="a RECORD that lists its members", remedy=_REMEDY)
-        return
-    try:
-        text = read_member(record)
-    except InputError:  # it is reported with the damaged members
-        return
-    try:
-        rows = parse_record(text, record.source)
-    except InputError as e:
-        yield InputError(e.source, e.found, expected=e.expected, remedy=_REMEDY)
-        return
-    gaps = find_record_gaps((row.path for row in rows), members, dist_info)
-    for what, paths in (("doesn't list", gaps.unlisted), ("lists absent", gaps.absent), ("repeats", [*gaps.repeated])):
-        if paths:
-            found = f"{what} {count(len(paths), 'file')}: {first_of(paths, _NAMED)}"
-            yield InputError(record.source, found, expected="each member only once", remedy=_REMEDY)
 
 
 def read_variant_text(path: Path, members: Mapping[str, ZipMember], label: str) -> str:
@@ -243,7 +190,7 @@ def read_entry(path: Path, advance: Callable[[int], object] = SILENT.advance) ->
 
     ``advance`` is called repeatedly with the number of bytes that were hashed. Raises `InputError` for an invalid
     distribution name and for an unreadable or damaged file. Raises the same error for metadata that disagrees with the
-    name, and for a RECORD that disagrees with the members. Raises `ProblemsError` for several faults.
+    name, and for the problems that `check_members` finds. Raises `ProblemsError` for several faults.
     """
     name = parse_path(path)
     is_wheel = path.name.endswith(".whl")
@@ -289,7 +236,7 @@ def _read_checked_texts(path: Path, name: FileName) -> _Texts:
     found = members[find_metadata(path, members, expected=expected)]
     if found.size > _METADATA_LIMIT:
         raise InputError(path, f"{found.name} has {count(found.size, 'byte')}", expected="at most 16 MiB")
-    check_members(path, members, archive.refused)
+    check_members(path, archive.members, archive.refused)
     declared = members.get(found.name.removesuffix("METADATA") + DECLARATION_NAME)
     is_readable = declared is not None and declared.size <= _METADATA_LIMIT
     return _Texts(

@@ -79,10 +79,8 @@ def metadata_changes(
 
 
 def record_changes(owner: Distribution, files: Sequence[InstalledFile]) -> list[Change]:
-    """Return the errors in RECORD that need a repair. A repair rewrites RECORD whenever anything changes."""
+    """Return the hashes in RECORD that are correct but misspelled. A wheel with another error isn't repaired."""
     name = f"{owner.dist_info}/RECORD"
-    if not owner.record:
-        return [Change(name, _AGAIN, "missing or unreadable", "")]
     return [Change(name, _AGAIN, problem.found, "") for problem in wheel_record_problems(owner, files)]
 
 

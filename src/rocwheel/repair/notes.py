@@ -13,12 +13,14 @@ from packaging.utils import canonicalize_name
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.workers import raise_all
+from rocwheel.environment.check_record import wheel_record_problems
 from rocwheel.environment.known_libraries import known_package_folders
 from rocwheel.environment.run_path_entries import is_build_folder, is_origin_relative, split_run_path
 from rocwheel.environment.sdk_layout import layout_releases
 from rocwheel.environment.tree import find_conflicts
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.wheels.file_names import name_and_version
+from rocwheel.wheels.record import record_errors
 from rocwheel.wheels.zip_refusals import outside_reason
 
 if TYPE_CHECKING:
@@ -30,16 +32,22 @@ if TYPE_CHECKING:
 
 _AGAIN = "Build the wheel again."
 # Problems in metadata that a repair rewrites and that installers don't need.
-_REPAIRABLE = ("RECORD", "WHEEL has no Tag", "WHEEL has no Root-Is-Purelib")
+_REPAIRABLE = ("WHEEL has no Tag", "WHEEL has no Root-Is-Purelib")
 
 
 def check_repairable(owner: Distribution, files: Sequence[InstalledFile]) -> None:
     """Raise `InputError` for a wheel that no repair makes installable, or `ProblemsError` for several problems.
 
     The problems are metadata that installers reject, symbolic links, unreadable binaries, members that are installed
-    outside of the environment, and several files with the same path.
+    outside of the environment, and several files with the same path. A RECORD that doesn't match the members is also a
+    problem, because the new RECORD would hide that the files were modified.
     """
-    problems = [*_metadata_problems(owner), *_problems(files)]
+    wrong = [one for one in wheel_record_problems(owner, files) if one.kind != "spelling"] if owner.record else []
+    problems = [
+        *_metadata_problems(owner),
+        *_problems(files),
+        *record_errors(f"{owner.source}!{owner.dist_info}/RECORD", wrong),
+    ]
     raise_all("wheels that can't be repaired", problems)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,10 +19,10 @@ from rocwheel.core.reading import open_unchanged, read_small
 from rocwheel.core.workers import serialized
 from rocwheel.wheels.file_names import check_identity, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.wheels.record import STRONG_HASHES, find_record_gaps, parse_record, unhashed_paths
+from rocwheel.wheels.record import find_record_problems, find_row_problem, parse_record, unhashed_paths
 from rocwheel.wheels.sdist import read_sdist_file, read_sdist_names
 from rocwheel.wheels.zip_directory import find_dist_info, read_archive
-from rocwheel.wheels.zip_reader import iter_member, read_member
+from rocwheel.wheels.zip_reader import hash_member, read_member
 from rocwheel.wheels.zip_refusals import outside_reason
 
 if TYPE_CHECKING:
@@ -119,17 +118,17 @@ def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], b
 
     The size is compared if the row contains a size. Raises the errors of ``digest``.
     """
-    algorithm = row.algorithm
-    if algorithm not in STRONG_HASHES:
-        found = f"has only a hash of type {algorithm} in RECORD" if algorithm else "has no hash in RECORD"
-        return Fault("unlisted", place, found, "a sha256, sha384, or sha512 hash")
-    if row.size and row.size != str(size):
-        return Fault("changed", place, f"has {count(size, 'byte')}", f"{row.size}, as in RECORD")
-    found_hash, expected = digest(algorithm), row.digest
-    if found_hash == expected:
+    hashed = cache(digest)
+    problem = find_row_problem(row, size, hashed)
+    if problem is None:
         return None
-    wanted = expected.hex() if expected else f"{row.hash}, as in RECORD"
-    return Fault("changed", place, f"has the {algorithm} {found_hash.hex()}", wanted)
+    if problem.kind == "algorithm":
+        found = f"has only a hash of type {row.algorithm} in RECORD" if row.algorithm else "has no hash in RECORD"
+        return Fault("unlisted", place, found, "a sha256, sha384, or sha512 hash")
+    if problem.kind == "size":
+        return Fault("changed", place, f"has {count(size, 'byte')}", f"{row.size}, as in RECORD")
+    wanted = row.digest.hex() if row.digest else f"{row.hash}, as in RECORD"
+    return Fault("changed", place, f"has the {row.algorithm} {hashed(row.algorithm).hex()}", wanted)
 
 
 _ARE = ("is", "are")
@@ -196,16 +195,23 @@ def _as_member(row: RecordEntry, members: Mapping[str, ZipMember]) -> RecordEntr
     return msgspec.structs.replace(row, path=name) if name in members else row
 
 
+_GAPS: dict[str, tuple[FaultKind, str]] = {
+    "absent": ("missing", "a member that RECORD lists"),
+    "unlisted": ("extra", "only members that RECORD lists"),
+    "repeated": ("unlisted", "each member only once"),
+}
+
+
 def _gap_faults(
     path: Path, rows: tuple[RecordEntry, ...], members: Mapping[str, ZipMember], info: str
 ) -> Iterator[Fault]:
-    gaps = find_record_gaps((row.path for row in rows), members, info)
-    for name in gaps.absent:
-        yield Fault("missing", f"{path}!{name}", "is missing", "a member that RECORD lists")
-    for name in gaps.unlisted:
-        yield Fault("extra", f"{path}!{name}", "isn't in RECORD", "only members that RECORD lists")
-    for name, number in gaps.repeated.items():
-        yield Fault("unlisted", f"{path}!{name}", f"is listed {number} times in RECORD", "each member only once")
+    sizes = {name: member.size for name, member in members.items()}
+    for problem in find_record_problems(rows, sizes, info, lambda *_: None):
+        if problem.kind in _GAPS:
+            kind, expected = _GAPS[problem.kind]
+            found = {"absent": "is missing", "unlisted": "isn't in RECORD"}.get(problem.kind, "")
+            times = f"is listed{problem.after} in RECORD"
+            yield Fault(kind, f"{path}!{problem.path}", found or times, expected)
 
 
 def _pairs(
@@ -221,21 +227,12 @@ def _member_faults(pair: tuple[ZipMember, RecordEntry | None], advance: Callable
     member, row = pair
     faults: list[Fault] = []
     with reading_faults(member.source, faults):
-        digest = partial(_digest, member, advance=advance)
+        digest = partial(hash_member, member, advance=advance)
         if row is None:
             digest("sha256")
         elif fault := row_fault(row, member.source, member.size, digest):
             faults.append(fault)
     return faults
-
-
-def _digest(member: ZipMember, algorithm: str, advance: Callable[[int], object]) -> bytes:
-    """Return a member's hash. Raises `InputError` for a damaged member."""
-    hasher = hashlib.new(algorithm)
-    for data in iter_member(member):
-        hasher.update(data)
-        advance(len(data))
-    return hasher.digest()
 
 
 _METADATA = "PKG-INFO"

@@ -1,4 +1,4 @@
-"""Reads and writes a wheel's RECORD file, which has the path, SHA-256, and size of every member (:pep:`376`)."""
+"""Reads, checks, and writes a wheel's RECORD, which has the path, hash, and size of every member (:pep:`376`)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import base64
 import binascii
 import csv
 import io
-from collections import Counter
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from rocwheel.core.errors import InputError
+from rocwheel.core.messages import count, first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -71,7 +72,11 @@ class RecordEntry(msgspec.Struct, frozen=True):
 
 def spell_hash(sha256: bytes) -> str:
     """Return a raw SHA-256 in the format of RECORD: ``sha256=`` and URL-safe base64 without padding."""
-    return "sha256=" + base64.urlsafe_b64encode(sha256).rstrip(b"=").decode()
+    return f"sha256={_urlsafe(sha256)}"
+
+
+def _urlsafe(digest: bytes) -> str:
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def render_record(rows: list[RecordRow], record_path: str) -> bytes:
@@ -99,21 +104,99 @@ def parse_record(data: bytes, source: Path | str) -> tuple[RecordEntry, ...]:
         raise InputError(source, found, expected="CSV", remedy=remedy) from e
 
 
-class RecordGaps(msgspec.Struct, frozen=True):
-    """The differences between the paths in RECORD and a wheel's members."""
+class RecordProblem(msgspec.Struct, frozen=True):
+    """A path for which RECORD is wrong, the kind of problem, and the words around the path in a sentence about it."""
 
-    repeated: dict[str, int]
-    """The paths with several rows, with the number of rows."""
-    absent: tuple[str, ...]
-    """The paths in RECORD that aren't members."""
-    unlisted: tuple[str, ...]
-    """The members that need a row but have none. RECORD itself and its signatures don't need a row (:pep:`427`)."""
+    path: str
+    kind: Literal["repeated", "absent", "unlisted", "algorithm", "hash", "spelling", "size"]
+    before: str
+    after: str = ""
+
+    @property
+    def found(self) -> str:
+        """The sentence about the path."""
+        return f"RECORD {self.before} {self.path}{self.after}"
+
+    @property
+    def facts(self) -> tuple[str, str]:
+        """The facts that distinguish the problem from other problems in the same RECORD."""
+        return self.kind, self.path
 
 
-def find_record_gaps(paths: Iterable[str], members: Collection[str], dist_info: str) -> RecordGaps:
-    """Compare the paths in RECORD with the members of a wheel whose ``.dist-info`` folder is ``dist_info``."""
-    rows = Counter(paths)
+def absent_row(path: str) -> RecordProblem:
+    """Return the problem of a row for a missing file."""
+    return RecordProblem(path, "absent", "lists", ", which doesn't exist")
+
+
+def find_row_problem(row: RecordEntry, size: int, digest: Callable[[str], bytes | None]) -> RecordProblem | None:
+    """Return the problem with the row of an existing file, or `None` if the row holds.
+
+    ``digest`` hashes the file with one of the `STRONG_HASHES`. If it returns `None`, the hash isn't compared.
+    """
+    if row.algorithm not in STRONG_HASHES:
+        before = f"has a hash of type {row.algorithm} for" if row.algorithm else "has no hash for"
+        return RecordProblem(row.path, "algorithm", before, "; expected sha256, sha384, or sha512")
+    if row.size not in {"", str(size)}:
+        return RecordProblem(row.path, "size", f"has the size {row.size} for", f", which has {count(size, 'byte')}")
+    found, text = digest(row.algorithm), row.hash.partition("=")[2]
+    if found is None or text == _urlsafe(found):
+        return None
+    if not (spelling := _other_spelling(text, found)):
+        return RecordProblem(row.path, "hash", "has a different hash for")
+    after = f" {spelling}; expected URL-safe base64 without padding"
+    return RecordProblem(row.path, "spelling", "has the hash of", after)
+
+
+def _other_spelling(text: str, digest: bytes) -> str:
+    """Return how a correct hash differs from the form in :pep:`376`, or an empty string if the hash is wrong."""
+    if text.lower() == digest.hex():
+        return "in hexadecimal"
+    if text.rstrip("=") == _urlsafe(digest):
+        return "in base64 with padding"
+    return "in base64 with '+' and '/'" if text.rstrip("=") == base64.b64encode(digest).decode().rstrip("=") else ""
+
+
+def find_record_problems(
+    rows: Iterable[RecordEntry], sizes: Mapping[str, int], dist_info: str, digest: Callable[[str, str], bytes | None]
+) -> Iterator[RecordProblem]:
+    """Yield the problems in the RECORD of a wheel, whose members have these unpacked ``sizes``.
+
+    Each member must have exactly one row, with a correct hash. RECORD and its signatures need neither (:pep:`427`).
+    ``digest`` hashes a member, given its name and the algorithm, as for `find_row_problem`.
+    """
+    listed: dict[str, list[RecordEntry]] = {}
+    for row in rows:
+        listed.setdefault(row.path, []).append(row)
     exempt = unhashed_paths(dist_info)
-    repeated = {path: number for path, number in rows.items() if number > 1}
-    unlisted = tuple(name for name in members if name not in rows and name not in exempt)
-    return RecordGaps(repeated, tuple(sorted(rows.keys() - set(members))), unlisted)
+    for path, found in sorted(listed.items()):
+        if len(found) > 1:
+            yield RecordProblem(path, "repeated", "lists", f" {len(found)} times")
+        if path not in sizes:
+            yield absent_row(path)
+    for path in sizes:
+        if path not in listed and path not in exempt:
+            yield RecordProblem(path, "unlisted", "doesn't list")
+    for path, size in sizes.items():
+        for row in listed.get(path, ()):
+            is_exempt = path in exempt and not row.hash
+            if not is_exempt and (problem := find_row_problem(row, size, partial(digest, path))):
+                yield problem
+
+
+_NAMED = 10
+"""The maximum number of files that a message names for one problem."""
+
+
+def record_errors(source: Path | str, problems: Iterable[RecordProblem]) -> list[InputError]:
+    """Return the errors about the RECORD ``source``, one for each kind of problem."""
+    groups: dict[tuple[str, str], dict[str, None]] = {}
+    for problem in problems:
+        groups.setdefault((problem.before, problem.after), {})[problem.path] = None
+    return [
+        InputError(source, f"{before} {_files([*paths])}{after}", remedy="Build or download the wheel again.")
+        for (before, after), paths in groups.items()
+    ]
+
+
+def _files(paths: list[str]) -> str:
+    return paths[0] if len(paths) == 1 else f"{count(len(paths), 'file')} ({first_of(paths, _NAMED)})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections import deque
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
@@ -15,6 +14,7 @@ from zlib_ng import zlib_ng
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count
+from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import FileRange
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.core.workers import run_in_background
@@ -114,9 +114,16 @@ def _require_none_behind(member: ZipMember, behind: bytes) -> None:
         raise InputError(member.source, found, expected="no extra bytes", remedy=AGAIN)
 
 
-def check_member(member: ZipMember) -> None:
-    """Unpack a member to check it. Raises `InputError` if its bytes don't match the central directory."""
-    deque(iter_member(member), maxlen=0)
+def hash_member(member: ZipMember, algorithm: str, advance: Callable[[int], object] = SILENT.advance) -> bytes:
+    """Return the hash of the unpacked bytes. Raises `InputError` if they don't match the central directory.
+
+    ``advance`` is called repeatedly with the number of bytes that were hashed.
+    """
+    hasher = hashlib.new(algorithm)
+    for piece in iter_member(member):
+        hasher.update(piece)
+        advance(len(piece))
+    return hasher.digest()
 
 
 def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Digest:

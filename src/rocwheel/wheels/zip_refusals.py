@@ -83,7 +83,7 @@ def find_refused(
     return tuple(group_faults(path, faults))
 
 
-def group_faults(path: Path, faults: Iterable[tuple[str, InputError]]) -> Iterator[InputError]:
+def group_faults(path: Path | str, faults: Iterable[tuple[str, InputError]]) -> Iterator[InputError]:
     """Yield the errors about members, and combine equal errors into a single error about the archive.
 
     ``faults`` contains pairs of a member name and an error.

@@ -120,10 +120,10 @@ def test_extras_that_an_environment_was_not_asked_for_do_not_count() -> None:
     [
         (
             RecordEntry("demo/a.so", "md5=00", "1"),
-            "RECORD has a hash of type md5 for demo/a.so; the weakest allowed type is sha256",
+            "RECORD has a hash of type md5 for demo/a.so; expected sha256, sha384, or sha512",
         ),
-        (RecordEntry("demo/a.so", "", "2"), "RECORD has the size 2 for demo/a.so, which has 1 byte"),
-        (RecordEntry("demo/a.so", "", ""), None),
+        (RecordEntry("demo/a.so", "sha256=", "2"), "RECORD has the size 2 for demo/a.so, which has 1 byte"),
+        (RecordEntry("demo/a.so", "", ""), "RECORD has no hash for demo/a.so; expected sha256, sha384, or sha512"),
     ],
 )
 def test_rows_of_record_have_the_size_and_a_strong_hash(row: RecordEntry, found: str | None) -> None:

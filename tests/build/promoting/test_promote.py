@@ -325,7 +325,7 @@ def _break_record(path: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "packed bytes": (_break_data, "!_rocm_sdk_core/lib/libamdhip64.so.7"),
-    "record": (_break_record, ": RECORD "),
+    "record": (_break_record, "!rocm_sdk_core-7.0.0rc1.dist-info/RECORD: "),
 }
 
 
@@ -346,10 +346,10 @@ def test_damaged_wheels_are_all_named_and_nothing_is_written(dist: Path, tmp_pat
 
 def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_path: Path) -> None:
     _break_record(dist / CORE)
-    remedy = "The wheel is damaged. Build or download it again."
+    remedy, record = "Build or download the wheel again.", "rocm_sdk_core-7.0.0rc1.dist-info/RECORD"
     expected = (
-        f"/dist/{CORE}: RECORD lists rocm_sdk_core/_cli.py, which doesn't exist. {remedy}",
-        f"/dist/{CORE}: RECORD has a different hash for rocm_sdk_core/__init__.py. {remedy}",
+        f"/dist/{CORE}!{record}: lists rocm_sdk_core/_cli.py, which doesn't exist. {remedy}",
+        f"/dist/{CORE}!{record}: has the size 0 for rocm_sdk_core/__init__.py, which has 12 bytes. {remedy}",
     )
     with pytest.raises(ProblemsError) as caught:
         PromoteJob(dist, "7.0.0", tmp_path / "out").run()

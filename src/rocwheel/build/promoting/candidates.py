@@ -16,7 +16,7 @@ from rocwheel.environment.package_targets import parse_literals
 from rocwheel.wheels.file_names import DISTRIBUTION_SUFFIXES, FileName, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.sdist import read_sdist
-from rocwheel.wheels.zip_directory import find_metadata, read_directory
+from rocwheel.wheels.zip_directory import find_metadata, read_archive
 from rocwheel.wheels.zip_reader import ZipMember, read_member
 from rocwheel.wheels.zip_refusals import refuse_outside
 
@@ -41,6 +41,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """The content of METADATA or PKG-INFO."""
     members: dict[str, ZipMember] = {}
     """The members of a wheel, keyed by name."""
+    refused: tuple[InputError, ...] = ()
+    """The problems in a wheel's headers that installers reject."""
     dist_info: str = ""
     """The name of a wheel's ``.dist-info`` folder."""
     files: dict[str, bytes] = {}
@@ -104,7 +106,8 @@ def read_candidate(path: Path, dist: Path) -> Candidate:
 
 def _read_wheel(path: Path, folder: str) -> Candidate:
     stated = parse_path(path)
-    members = {member.name: member for member in read_directory(path)}
+    archive = read_archive(path)
+    members = {member.name: member for member in archive.members}
     refuse_outside(str(path), members.values())
     place = find_metadata(path, members)
     metadata = read_member(members[place])
@@ -117,6 +120,7 @@ def _read_wheel(path: Path, folder: str) -> Candidate:
         version=version,
         metadata=metadata,
         members=members,
+        refused=archive.refused,
         dist_info=place.partition("/")[0],
         info=_selector_info({info: read_member(members[info])} if info else {}, str(path)),
     )

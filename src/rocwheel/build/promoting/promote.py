@@ -30,22 +30,23 @@ from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import scratch_folder
 from rocwheel.core.workers import map_collecting, map_in_threads, open_workers, raise_all, worker_count
 from rocwheel.core.writing import check_destination, safe_mode
-from rocwheel.environment.check_record import wheel_record_problems
 from rocwheel.environment.coherence import WheelFacts, check_coherence, wheel_package_targets
-from rocwheel.environment.tree import Distribution, InstalledFile
 from rocwheel.targets.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
+from rocwheel.wheels.checking import check_members
 from rocwheel.wheels.content import BytesContent
 from rocwheel.wheels.metadata import parse_core_metadata
-from rocwheel.wheels.record import parse_record, unhashed_paths
+from rocwheel.wheels.record import unhashed_paths
 from rocwheel.wheels.sbom import SBOM_NAME
 from rocwheel.wheels.sdist import SourceDate, write_sdist
 from rocwheel.wheels.writing import write_wheels
-from rocwheel.wheels.zip_directory import read_directory
-from rocwheel.wheels.zip_reader import digest_member, read_member
+from rocwheel.wheels.zip_reader import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
+
+    from rocwheel.wheels.content import Digest
+    from rocwheel.wheels.zip_reader import ZipMember
 
 
 class PromotedDistribution(msgspec.Struct, frozen=True):
@@ -274,15 +275,16 @@ def write_promoted(
 ) -> Path:
     """Write a distribution to its place below ``folder``, and return the path. An unchanged file is copied as is.
 
-    Raises `InputError`, or `ProblemsError`, for damaged members, and for a wheel whose RECORD doesn't match its
-    members. Otherwise, the new RECORD would hide that the files were modified.
+    Raises the errors of `check_members`. Otherwise, the new RECORD would hide that the files were modified.
     """
     path = folder / promotion.place
+    candidate = promotion.candidate
+    members = [*candidate.members.values()]
+    digests = check_members(candidate.path, members, candidate.refused, executor=executor) if candidate.is_wheel else {}
     if not promotion.changed and path.name == promotion.candidate.path.name:
         shutil.copyfile(promotion.candidate.path, path)
     elif promotion.dist_info:
-        _write_wheel(promotion, path, executor, source_date, progress)
-        _check_record(promotion, path)
+        _write_wheel(promotion, path, digests, executor, source_date, progress)
     else:
         stem = path.name.removesuffix(".tar.gz")
         write_sdist(path, stem, {**promotion.candidate.files, **promotion.changed}, mtime=source_date.seconds)
@@ -290,7 +292,12 @@ def write_promoted(
 
 
 def _write_wheel(
-    promotion: Promotion, path: Path, executor: Executor, source_date: SourceDate, progress: Progress
+    promotion: Promotion,
+    path: Path,
+    digests: Mapping[ZipMember, Digest],
+    executor: Executor,
+    source_date: SourceDate,
+    progress: Progress,
 ) -> None:
     candidate = promotion.candidate
     left_out = unhashed_paths(candidate.dist_info)
@@ -307,46 +314,10 @@ def _write_wheel(
                 metadata[member.name.partition("/")[2]] = read_member(member) if changed is None else changed
             elif changed is None:
                 renamed = msgspec.structs.replace(member, name=promotion.renamed(member.name))
-                wheel.add_packed(renamed, safe_mode(member.mode))
+                wheel.add_packed(renamed, safe_mode(member.mode), digests[member])
             else:
                 wheel.add(promotion.renamed(member.name), safe_mode(member.mode), BytesContent(changed))
         wheel.close(metadata)
-
-
-def _check_record(promotion: Promotion, path: Path) -> None:
-    """Compare the old RECORD with the old members. The new RECORD has the digests of the copied members."""
-    candidate = promotion.candidate
-    source = str(candidate.path)
-    old = candidate.members.get(f"{candidate.dist_info}/RECORD")
-    if old is None:
-        raise InputError(
-            source, "has no RECORD", expected="a wheel with exactly one RECORD", remedy="Build the wheel again."
-        )
-    owner = Distribution(
-        name=candidate.name,
-        version=candidate.version,
-        source=source,
-        dist_info=candidate.dist_info,
-        record=parse_record(read_member(old), old.source),
-    )
-    problems = [
-        InputError(source, problem.found, remedy="The wheel is damaged. Build or download it again.")
-        for problem in wheel_record_problems(owner, _old_files(promotion, path))
-        if problem.kind not in {"spelling", "algorithm"}
-    ]
-    raise_all(source, problems)
-
-
-def _old_files(promotion: Promotion, path: Path) -> Iterator[InstalledFile]:
-    candidate = promotion.candidate
-    source = str(candidate.path)
-    record = f"{promotion.dist_info}/RECORD"
-    text = next(read_member(member) for member in read_directory(path) if member.name == record)
-    written = {entry.path: entry.digest for entry in parse_record(text, record)}
-    for name, member in candidate.members.items():
-        copied = b"" if name in promotion.changed else written.get(promotion.renamed(name))
-        sha256 = copied or digest_member(member).sha256
-        yield InstalledFile(path=name, distribution=source, source=f"{source}!{name}", size=member.size, sha256=sha256)
 
 
 class Promotion(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ from rocwheel.device.split.wheel_metadata import (
     is_family,
     joined_metadata,
     own_requirements,
-    read_finished_wheel,
+    read_checked_wheel,
     split_device_name,
 )
 from rocwheel.targets.declaration import DECLARATION_NAME, encode_declaration
@@ -102,7 +102,7 @@ def join_wheels(
 
     Code objects are the same, byte for byte, as before the split. The extras for device wheels are removed.
 
-    Raises the same errors as `read_finished_wheel` and `plan_joins`, and `WorkError` if writing fails. Raises
+    Raises the same errors as `read_checked_wheel` and `plan_joins`, and `WorkError` if writing fails. Raises
     `InputError` for wheels that aren't this host's device wheels, and for members in two wheels. Raises `ProblemsError`
     for several problems.
     """
@@ -129,7 +129,7 @@ def join_wheels(
 
 def _read_wheels(host: Path, devices: Sequence[Path]) -> tuple[FinishedWheel, list[FinishedWheel]]:
     """Return the host wheel and its device wheels; raise errors for other wheels."""
-    host_wheel, *device_wheels = map_collecting("wheels", read_finished_wheel, (host, *devices))
+    host_wheel, *device_wheels = map_collecting("wheels", read_checked_wheel, (host, *devices))
     if is_device_wheel(host_wheel):
         remedy = "Specify the host wheel first, and then the device wheels."
         raise InputError(host, "is a device wheel", expected="the host wheel", remedy=remedy)
@@ -204,7 +204,7 @@ def resplit_wheels(
     ``paths``.
     """
     check_order(order)
-    wheels = map_collecting("wheels", read_finished_wheel, paths)
+    wheels = map_collecting("wheels", read_checked_wheel, paths)
     hosts = [wheel for wheel in wheels if not any(is_device_wheel_of(wheel, other) for other in wheels)]
     outputs = [(path, dest_dir / path.name) for path in paths]
     there = [path for path, output in outputs if output.exists() and output.samefile(path)]

@@ -34,6 +34,7 @@ from rocwheel.device.split.wheel_metadata import (
     is_device_wheel,
     is_device_wheel_of,
     looks_made_from,
+    read_checked_wheel,
     read_finished_wheel,
 )
 from rocwheel.targets.catalog import load_catalog
@@ -44,7 +45,7 @@ from rocwheel.wheels.member_compression import STORED
 from rocwheel.wheels.record import signature_paths
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.writing import WheelName, write_wheels
-from rocwheel.wheels.zip_reader import check_member, iter_member, member_head, read_member
+from rocwheel.wheels.zip_reader import digest_member, iter_member, member_head, read_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -249,7 +250,7 @@ def _as_code(member: ZipMember) -> tuple[ZipMember, ...]:
 
 def _unpack(member: ZipMember, spool: IO[bytes]) -> FileRange:
     if member.method == STORED:
-        check_member(member)
+        digest_member(member)
         return member.packed
     start = spool.tell()
     for piece in iter_member(member):
@@ -431,12 +432,12 @@ def split_wheel(
     A device wheel adds the code for its target to the host wheel. Unchanged members are copied in packed form, and the
     same wheel produces the same output. Signatures of RECORD, which are no longer valid, are omitted. Wheels from an
     earlier split of the same wheel are replaced, or removed if this split has no wheel for their target. In messages,
-    ``shown`` (or the path) is the name of the wheel. Raises the same errors as `check_order`, `read_finished_wheel`,
+    ``shown`` (or the path) is the name of the wheel. Raises the same errors as `check_order`, `read_checked_wheel`,
     `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier`. Raises `ProblemsError` for several
     problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left.
     """
     check_order(order)
-    wheel = read_finished_wheel(source, shown)
+    wheel = read_checked_wheel(source, shown)
     if is_device_wheel(wheel):
         raise InputError(wheel.source, "is a device wheel", expected="a wheel with a fat binary or kernel files")
     return split_members(wheel, dest_dir, order, source_date)

@@ -15,10 +15,11 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import quoted
 from rocwheel.core.names import is_file_name
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.workers import map_collecting, raise_all
+from rocwheel.core.workers import map_collecting, open_workers, raise_all
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.targets.declaration import DECLARATION_NAME
 from rocwheel.targets.kernel_files import find_family
+from rocwheel.wheels.checking import check_members
 from rocwheel.wheels.file_names import (
     check_identity,
     is_distribution_name,
@@ -268,6 +269,17 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
         build="".join(parts.stem.split("-")[2:]),
         file_tags="-".join(parts.tags),
     )
+
+
+def read_checked_wheel(path: Path, shown: str = "") -> FinishedWheel:
+    """Read a wheel like `read_finished_wheel`, and check all its members against RECORD before they are copied.
+
+    Also raises the errors of `check_members`.
+    """
+    wheel = read_finished_wheel(path, shown)
+    with open_workers() as executor:
+        check_members(wheel.source, wheel.members, executor=executor)
+    return wheel
 
 
 def _refuse_variant(source: str, label: str) -> InputError:
