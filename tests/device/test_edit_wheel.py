@@ -181,6 +181,7 @@ def test_the_bill_of_materials_says_what_was_done(tmp_path: Path, edit: BundleEd
 
 def test_permissions_stay_as_far_as_they_are_safe(tmp_path: Path) -> None:
     contents = {"demo/a.so": PLAIN.read_bytes(), "demo/tool": b"#!/bin/sh\n", "demo-1.0.dist-info/METADATA": b""}
+    contents["demo-1.0.dist-info/WHEEL"] = b"Wheel-Version: 1.0\n"
     modes = {"demo/a.so": 0o104711, "demo/tool": 0o100777}
     wheel = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", "demo-1.0.dist-info", contents, modes)
     (tmp_path / "out").mkdir()

@@ -44,7 +44,7 @@ def test_a_wheel_with_a_symlink_is_refused_and_nothing_is_left(
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     assert (
-        f"error: {plugin_wheel}!plugin/link.so: is a symlink; expected only files. Build the wheel without the symlink."
+        f"{plugin_wheel}!plugin/link.so: is a symlink; expected only files. Build the wheel without the symlink."
         in done.stderr
     )
     assert not (tmp_path / "out").exists()
@@ -59,7 +59,7 @@ def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin
     done = run("repair", plugin_wheel, "--output", tmp_path / "out")
     assert done.status == 2
     (first, *problems) = done.stderr.splitlines()
-    assert first == "error: wheels that can't be repaired: 3 problems"
+    assert first == "error: wheels that can't be repaired: 4 problems"
     assert problems[0].startswith(f"  {plugin_wheel}!plugin/cut.so: ")
     assert problems[0].endswith("expected a whole ELF file. Build the wheel again.")
     outside = "a path that points out of the wheel; expected a path inside the environment"
@@ -69,6 +69,10 @@ def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin
     assert problems[1:] == [
         f"  {plugin_wheel}!../evil.so: {outside}. Build the wheel again.",
         f"  {plugin_wheel}!plugin/_right.so: {clash}. Build the wheel again.",
+        (
+            f"  {plugin_wheel}!plugin-1.0.dist-info/RECORD: doesn't list 3 files (plugin/cut.so, ../evil.so, "
+            "plugin/_right.so/x.py). Build or download the wheel again."
+        ),
     ]
     assert not (tmp_path / "out").exists()
 

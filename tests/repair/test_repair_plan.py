@@ -21,7 +21,7 @@ from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.repair_plan import RepairPlan, RepairPlanner
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
-from tests.support.trees import MISALIGNED, data, dll, exe, library, package, tree, windows_package
+from tests.support.trees import MISALIGNED, data, dll, exe, library, package, tree, windows_package, with_files
 from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_a_pure_wheel_that_sends_machine_code_to_platlib_itself_stays_one(place:
         msgspec.structs.replace(file, source=f"{file.distribution}!{place}{file.path}") if file.elf else file
         for file in made.files
     ]
-    (plan,) = plans(msgspec.structs.replace(made, files=tuple(files)))
+    (plan,) = plans(with_files(made, files))
     assert plan.is_platlib is is_platlib
 
 

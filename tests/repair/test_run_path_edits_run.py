@@ -21,7 +21,7 @@ from rocwheel.repair.repair_plan import RepairPlan, RepairPlanner
 from rocwheel.repair.run_path_edits import run_path_edits
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
-from tests.support.trees import data, library, package, program, tree
+from tests.support.trees import data, library, package, program, tree, with_files
 from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def plan_of_program(tag: str, run_path: str | None) -> RepairPlan:
         else file
         for file in made.files
     ]
-    made = msgspec.structs.replace(made, files=tuple(files))
+    made = with_files(made, files)
     return RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
 
 

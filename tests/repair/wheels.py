@@ -25,7 +25,7 @@ def with_members(wheel: Path, target: Path, changes: dict[str, bytes | None]) ->
     """
     target.mkdir()
     contents = {name: data for name, data in (members(wheel) | changes).items() if data is not None}
-    info = next(name for name in contents if name.endswith(".dist-info/METADATA")).partition("/")[0]
+    info = next(name for name in contents if ".dist-info/" in name).partition("/")[0]
     if f"{info}/RECORD" in changes:
         return pack_members(target / wheel.name, contents)
     del contents[f"{info}/RECORD"]

@@ -21,10 +21,11 @@ from rocwheel.environment.tree import Distribution, InstalledFile, Tree, split_e
 from rocwheel.wheels.record import RecordRow, parse_record, render_record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rocwheel.audit.finding import Finding
     from rocwheel.environment.run_path_choice import SetRunpath
+    from rocwheel.wheels.record import RecordEntry
 
 __all__ = [
     "MISALIGNED",
@@ -38,6 +39,7 @@ __all__ = [
     "program",
     "tree",
     "windows_package",
+    "with_files",
     "with_run_paths",
 ]
 
@@ -148,11 +150,25 @@ def tree(*parts: tuple[Distribution, list[InstalledFile]]) -> Tree:
             msgspec.structs.replace(file, distribution=owner.source, source=f"{owner.source}!{file.path}")
             for file in (*members, *_dist_info(owner))
         ]
-        rows = [RecordRow(file.path, file.sha256 or b"", file.size) for file in own if not file.path.endswith("RECORD")]
-        record = owner.record or parse_record(render_record(rows, f"{owner.dist_info}/RECORD"), "RECORD")
+        record = owner.record or record_of(owner, own)
         owners.append(msgspec.structs.replace(owner, record=record))
         files += own
     return Tree(tuple(owners), tuple(files))
+
+
+def record_of(owner: Distribution, files: Iterable[InstalledFile]) -> tuple[RecordEntry, ...]:
+    """Return a right RECORD of a distribution's files."""
+    listed = [file for file in files if file.distribution == owner.source and not file.path.endswith("RECORD")]
+    paths = [file.member if owner.is_wheel else file.path for file in listed]
+    rows = [RecordRow(path, file.sha256 or b"", file.size) for path, file in zip(paths, listed, strict=True)]
+    return parse_record(render_record(rows, f"{owner.dist_info}/RECORD"), "RECORD")
+
+
+def with_files(made: Tree, files: Iterable[InstalledFile]) -> Tree:
+    """Return a tree with other files in its packages, and a right RECORD of them."""
+    files = tuple(files)
+    owners = (msgspec.structs.replace(one, record=record_of(one, files)) for one in made.distributions)
+    return msgspec.structs.replace(made, distributions=tuple(owners), files=files)
 
 
 def _dist_info(owner: Distribution) -> list[InstalledFile]:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 REFUSERS: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "fixtures/zip_headers.json").read_text())
 """Which installers refuse a wheel: ``uv`` reads a file, ``uv stream`` a URL, ``uv hash`` a file whose hash is given."""
-STREAM_ONLY = {"uv stream", "uv hash"}
-"""uv reads these as streams. From an index it downloads first what it can't: a stored member with a descriptor."""
 ALL_TAKE = {
     "own extra: a stale Unicode path",
     "own extra: an empty Unicode path",
@@ -45,12 +43,6 @@ ALL_TAKE = {
     "zeros behind it",
 }
 """What rocwheel refuses although all of these installers take it: others would read another name, or more bytes."""
-LENIENT = {
-    "descriptor, stored",
-    "descriptor, stored, and the truth",
-    "descriptor, stored nothing",
-    "descriptor, a stored folder",
-}
 
 
 def _is_refused(path: Path) -> bool:
@@ -68,9 +60,8 @@ def test_an_index_refuses_what_an_installer_refuses(tmp_path: Path) -> None:
         path.write_bytes(data)
         found[name] = _is_refused(path)
     assert found.keys() == REFUSERS.keys()
-    assert {name for name, refusers in REFUSERS.items() if refusers and not found[name]} == LENIENT
+    assert {name for name, refusers in REFUSERS.items() if refusers and not found[name]} == set()
     assert {name for name, refusers in REFUSERS.items() if found[name] and not refusers} == ALL_TAKE
-    assert {refuser for name in LENIENT for refuser in REFUSERS[name]} == STREAM_ONLY
 
 
 ZIP64_OF_8 = b"\1\0\x08\0" + bytes(8)

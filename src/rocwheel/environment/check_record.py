@@ -5,6 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.wheels.record import RecordProblem, absent_row, find_record_problems, find_row_problem
 
 if TYPE_CHECKING:
@@ -59,5 +61,4 @@ def _folders(tree: Tree) -> set[str]:
 
 
 def _hash_problem(file: InstalledFile, row: RecordEntry) -> RecordProblem | None:
-    found = find_row_problem(row, file.size, lambda _: file.sha256)
-    return found if found and found.kind != "size" else None
+    return find_row_problem(msgspec.structs.replace(row, size=""), file.size, lambda _: file.sha256)

@@ -24,9 +24,11 @@ from rocwheel.environment.tree import Distribution, MetadataProblem
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.wheels.file_names import name_and_version, split_label
 from rocwheel.wheels.metadata import (
+    OBJECT_REFERENCE,
     SCRIPT_GROUPS,
     CoreMetadataError,
     has_licenses_folder,
+    is_function_reference,
     parse_core_metadata,
     parse_entry_points,
 )
@@ -112,7 +114,6 @@ MOST_MODULE: Final = 256 << 10
 _MOST_TOGETHER = 1 << 20
 """The total size of the checked modules in a distribution, in bytes."""
 
-_REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+)\s*)?(?:\[.*\]\s*)?")
 _BUILT = (".so", ".pyd")
 _DYNAMIC = {"globals", "vars", "setattr", "exec"}
 """Calls that may define names without mentioning them in the module's text."""
@@ -128,7 +129,7 @@ def find_script_problems(
     run time, and those beyond a size limit.
     """
     try:
-        groups = parse_entry_points("", text)
+        groups = parse_entry_points("", text, strict=True)
     except InputError as e:
         yield MetadataProblem(e.found, ("unreadable", "entry_points.txt"))
         return
@@ -136,7 +137,8 @@ def find_script_problems(
     for group in SCRIPT_GROUPS:
         for name, reference in groups.get(group, {}).items():
             if found := _problem(reference, paths, modules):
-                yield MetadataProblem(f"the command {quoted(name)} {found}", ("script", name))
+                kind = "script" if is_function_reference(reference) else "reference"
+                yield MetadataProblem(f"the command {quoted(name)} {found}", (kind, name))
 
 
 class _Modules:
@@ -168,7 +170,7 @@ class _Modules:
 
 def _problem(reference: str, paths: Collection[str], modules: _Modules) -> str:
     """Return the problem with an object reference, or an empty string if no problem is known."""
-    match = _REFERENCE.fullmatch(reference.strip())
+    match = OBJECT_REFERENCE.fullmatch(reference.strip())
     if match is None or not match["attribute"]:
         return f"has no function: expected module:function, found {quoted(reference)}"
     module = match["module"].replace(".", "/")

@@ -56,6 +56,7 @@ from rocwheel.environment.tree import (
 )
 from rocwheel.environment.windows_files import is_for_windows
 from rocwheel.wheels.build_manifest import MANIFEST_NAME
+from rocwheel.wheels.checking import find_layout_problems
 from rocwheel.wheels.content import Digest
 from rocwheel.wheels.file_names import SDIST_SUFFIX, is_wheel_file_name, name_and_version
 from rocwheel.wheels.record import STRONG_HASHES
@@ -72,7 +73,7 @@ from rocwheel.wheels.zip_reader import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.core.progress import Progress
@@ -221,7 +222,10 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
     )
     others = {row.path: row.algorithm for row in distribution.record if row.algorithm in STRONG_HASHES - {"sha256"}}
     digests = {name: _try_hash(by_name[name], algorithm) for name, algorithm in others.items() if name in by_name}
-    distribution = msgspec.structs.replace(distribution, refused=refused, other_digests=digests)
+    layout = tuple(_layout_problems(path, by_name))
+    distribution = msgspec.structs.replace(
+        distribution, refused=refused, other_digests=digests, problems=(*distribution.problems, *layout)
+    )
     if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
         placed = {installed_path(member.name, distribution.layout): member for member in members}
         problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
@@ -235,6 +239,14 @@ def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None
     if len(archives) > 1:
         found = f"has {len(archives)} archives of development files, such as {quoted(archives[0])}"
         raise InputError(path, found, expected="one", remedy="Build or download it again.")
+
+
+def _layout_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[MetadataProblem]:
+    """Yield the problems in a wheel's layout. Audits report members with the same path themselves, as conflicts."""
+    for error in find_layout_problems(path, members, frozenset(members.values())):
+        member = str(error.source).removeprefix(str(path)).lstrip("!")
+        if not error.found.startswith(("is installed to the same path", "is a file, and also")):
+            yield MetadataProblem(f"{member} {error.fault}".strip(), ("layout", member, error.found))
 
 
 def _try_hash(member: ZipMember, algorithm: str) -> bytes | None:

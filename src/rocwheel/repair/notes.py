@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, first_of
 from rocwheel.core.workers import raise_all
@@ -19,7 +17,6 @@ from rocwheel.environment.run_path_entries import is_build_folder, is_origin_rel
 from rocwheel.environment.sdk_layout import layout_releases
 from rocwheel.environment.tree import find_conflicts
 from rocwheel.targets.declaration import DECLARATION_NAME
-from rocwheel.wheels.file_names import name_and_version
 from rocwheel.wheels.record import record_errors
 from rocwheel.wheels.zip_refusals import outside_reason
 
@@ -56,10 +53,9 @@ def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
         text = problem.found.removeprefix(f"{owner.dist_info} has no ")
         if not text.startswith((*_REPAIRABLE, DECLARATION_NAME)):
             yield InputError(owner.source, problem.found, remedy=_AGAIN)
-    (folder, version), (name, _) = name_and_version(owner.dist_info), name_and_version(owner.label)
-    if not version or canonicalize_name(folder) != canonicalize_name(name):
-        expected = "a .dist-info folder with the name of the wheel"
-        yield InputError(owner.source, f"has the metadata folder {owner.dist_info}", expected=expected, remedy=_AGAIN)
+    for problem in owner.script_problems:
+        if problem.facts[0] != "script":  # Installers accept commands whose functions are missing.
+            yield InputError(owner.source, problem.found, remedy=_AGAIN)
 
 
 def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:

@@ -1,21 +1,31 @@
-"""Checks wheels completely before they are published or rewritten: names, members, and RECORD (:pep:`427`)."""
+"""Checks wheels completely before they are published or rewritten: names, layout, members, and RECORD (:pep:`427`).
+
+A layout is wrong if pip or uv refuses it, or if they install it differently.
+"""
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from rocwheel.core.errors import InputError, WorkError
+from rocwheel.core.messages import quoted
 from rocwheel.core.workers import map_sized, raise_all
 from rocwheel.wheels.content import Digest
+from rocwheel.wheels.file_names import name_and_version
+from rocwheel.wheels.metadata import SCRIPT_GROUPS, is_function_reference, parse_entry_points, wheel_headers
 from rocwheel.wheels.record import find_record_problems, parse_record, record_errors
 from rocwheel.wheels.zip_directory import find_dist_info
 from rocwheel.wheels.zip_reader import digest_member, hash_member, read_member
 from rocwheel.wheels.zip_refusals import group_faults, outside_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
-    from pathlib import Path
 
     from rocwheel.wheels.zip_reader import ZipMember
 
@@ -33,8 +43,8 @@ def check_members(
     """Unpack and hash all members of the wheel at ``path``, and return their digests.
 
     Raises `InputError`, or `ProblemsError` for several problems: for damaged members, names that point outside of the
-    environment, and a RECORD that doesn't list each member with its correct hash. ``refused`` contains the problems in
-    the wheel's headers that installers reject.
+    environment, a wrong layout, and a RECORD that doesn't list each member with its correct hash. ``refused`` contains
+    the problems in the wheel's headers that installers reject.
     """
     if executor is None:
         results = list(map(_digest_or_fault, members))
@@ -43,8 +53,9 @@ def check_members(
     pairs = list(zip(members, results, strict=True))
     digests = {member: result for member, result in pairs if isinstance(result, Digest)}
     faults = [(member.name, result) for member, result in pairs if isinstance(result, InputError)]
-    problems = _record_problems(path, {member.name: member for member in members}, digests)
-    raise_all(str(path), [*refused, *group_faults(path, faults), *problems])
+    by_name = {member.name: member for member in members}
+    problems = [*find_layout_problems(path, by_name, digests), *_text_problems(path, by_name, digests)]
+    raise_all(str(path), [*refused, *group_faults(path, faults), *problems, *_record_problems(path, by_name, digests)])
     return digests
 
 
@@ -57,6 +68,114 @@ def _digest_or_fault(member: ZipMember) -> Digest | InputError:
         raise
     except InputError as e:
         return e
+
+
+_SCHEMES = ("purelib", "platlib", "headers", "scripts", "data")
+_IN_SITE = ("purelib", "platlib")
+_VERSION_1 = re.compile(r"1(\.[0-9]+)+")
+_NOT_IN_COMMANDS = re.compile(r"[/\\\s]")
+
+
+def find_layout_problems(
+    path: Path | str, members: Mapping[str, ZipMember], readable: Container[ZipMember]
+) -> Iterator[InputError]:
+    """Yield the parts of a wheel's layout that pip or uv refuses, or that they install differently.
+
+    ``members`` are keyed by name, and only ``readable`` members are unpacked.
+    """
+    dist_info = find_dist_info(path, members)
+    if canonicalize_name(name_and_version(dist_info)[0]) != canonicalize_name(name_and_version(Path(path).name)[0]):
+        expected = "a .dist-info folder with the name of the wheel"
+        yield InputError(path, f"has the metadata folder {dist_info}", expected=expected, remedy=_AGAIN)
+    data = f"{dist_info.removesuffix('.dist-info')}.data"
+    places: dict[str, str] = {}
+    for name in members:
+        place, problem = _placed(name, dist_info, data)
+        if place in places:
+            problem = (f"is installed to the same path as {places[place]}", "a path of its own")
+        if problem:
+            found, expected = problem
+            yield InputError(f"{path}!{name}", found, expected=expected, remedy=_AGAIN)
+        places[place] = name
+    folders = {place[:at]: name for place, name in places.items() for at, mark in enumerate(place) if mark == "/"}
+    for place in places.keys() & folders.keys():
+        found = f"is a file, and also the folder of {folders[place]}"
+        yield InputError(f"{path}!{places[place]}", found, expected="a file or a folder", remedy=_AGAIN)
+    for found, expected in _value_problems(members, dist_info, readable):
+        yield InputError(path, found, expected=expected, remedy=_AGAIN)
+
+
+def _placed(name: str, dist_info: str, data: str) -> tuple[str, tuple[str, str] | None]:
+    """Return a member's path in site-packages, or its name if it is installed elsewhere, and its problem, if any."""
+    top, _, rest = name.partition("/")
+    scheme, _, below = rest.partition("/")
+    if top.endswith(".data"):
+        if top != data:
+            return name, ("is in a folder that pip installs as data, but not uv", f"data in {data}")
+        if scheme not in _SCHEMES or not below:
+            return name, ("has no scheme that installers know", f"one of {', '.join(_SCHEMES)} in {data}")
+        if scheme == "scripts" and "/" in below:
+            return name, ("is in a subfolder of scripts", "programs without subfolders")
+    place = below if top == data and scheme in _IN_SITE else name
+    folder = place.partition("/")[0]
+    if folder.endswith(".dist-info") and folder != dist_info:
+        return place, ("is installed as the metadata of another distribution", f"only {dist_info}")
+    return place, None
+
+
+def _value_problems(
+    members: Mapping[str, ZipMember], dist_info: str, readable: Container[ZipMember]
+) -> Iterator[tuple[str, str]]:
+    """Yield the problems with the version in WHEEL, and with the names of commands."""
+    if (wheel := members.get(f"{dist_info}/WHEEL")) in readable and wheel is not None:
+        version = next((value for key, value in wheel_headers(read_member(wheel)) if key == "wheel-version"), "")
+        if version and not _VERSION_1.fullmatch(version):
+            yield f"has Wheel-Version {quoted(version)}", "1.0"
+    if (points := members.get(f"{dist_info}/entry_points.txt")) in readable and points is not None:
+        with suppress(InputError):  # `_text_problems` and audits report unreadable entry points
+            groups = parse_entry_points(points.source, read_member(points))
+            if "DEFAULT" in groups:
+                yield "its entry_points.txt has a section DEFAULT, which pip adds to all groups", "no such section"
+            for name in {name for group in SCRIPT_GROUPS for name in groups.get(group, {})}:
+                if not name or name in {".", ".."} or _NOT_IN_COMMANDS.search(name):
+                    yield f"has the command {quoted(name)}", "a file name without separators and spaces"
+
+
+def _text_problems(
+    path: Path | str, members: Mapping[str, ZipMember], digests: Container[ZipMember]
+) -> Iterator[InputError]:
+    """Yield the problems with the texts that installers need, which audits report under other names."""
+    dist_info = find_dist_info(path, members)
+    wheel = members.get(f"{dist_info}/WHEEL")
+    if wheel is None:
+        yield InputError(path, f"has no {dist_info}/WHEEL", expected="a wheel", remedy=_AGAIN)
+    elif wheel in digests:
+        text = read_member(wheel)
+        if not _is_utf8(text) or "wheel-version" not in dict(wheel_headers(text)):
+            expected = "UTF-8 text with a Wheel-Version"
+            yield InputError(wheel.source, "isn't readable for installers", expected=expected, remedy=_AGAIN)
+    points = members.get(f"{dist_info}/entry_points.txt")
+    if points is not None and points in digests:
+        try:
+            groups = parse_entry_points(str(path), read_member(points), strict=True)
+        except InputError as e:
+            yield e
+            return
+        for name, reference in (
+            (name, text) for group in SCRIPT_GROUPS for name, text in groups.get(group, {}).items()
+        ):
+            if not is_function_reference(reference):
+                found, expected = f"has the command {quoted(name)} for {quoted(reference)}", "MODULE:FUNCTION"
+                yield InputError(path, found, expected=expected, remedy=_AGAIN)
+
+
+def _is_utf8(text: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _record_problems(

@@ -147,6 +147,16 @@ SCRIPT_GROUPS = ("console_scripts", "gui_scripts")
 """The entry point groups for which installers create commands."""
 
 
+OBJECT_REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+)\s*)?(?:\[.*\]\s*)?")
+"""An object reference in entry points, ``module:attribute``, with old-style extras."""
+
+
+def is_function_reference(text: str) -> bool:
+    """Return whether an object reference names a function, as installers require for commands."""
+    match = OBJECT_REFERENCE.fullmatch(text.strip())
+    return match is not None and bool(match["attribute"])
+
+
 class _EntryPoints(configparser.RawConfigParser):
     """A parser that preserves the case of names."""
 
@@ -154,12 +164,13 @@ class _EntryPoints(configparser.RawConfigParser):
         return optionstr
 
 
-def parse_entry_points(source: str, data: bytes) -> dict[str, dict[str, str]]:
+def parse_entry_points(source: str, data: bytes, *, strict: bool = False) -> dict[str, dict[str, str]]:
     """Return a dictionary for each group of entry points, from names to object references (``module:attribute``).
 
-    Raises `InputError` about ``source`` if the text can't be parsed.
+    Raises `InputError` about ``source`` if the text can't be parsed. If ``strict``, raises it also for a repeated group
+    or name, which uv refuses.
     """
-    parser = _EntryPoints(delimiters=("=",), strict=False, interpolation=None, default_section="")
+    parser = _EntryPoints(delimiters=("=",), strict=strict, interpolation=None, default_section="")
     try:
         parser.read_string(data.decode())
     except (configparser.Error, UnicodeDecodeError) as e:

@@ -105,17 +105,11 @@ def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | N
     """
     with _opened(path) as tar:
         found: bytes | None = None
-        before: str | None = None
         for info, place in _placed(path, tar):
-            top, _, rest = place.partition("/")
-            if rest != name:
-                continue
-            if before is not None:
-                raise _second(path, name, before, top)
-            before = top
-            found = _content(path, tar, info) if info.isfile() else None
-            if found is not None and not to_end:
-                break
+            if place.partition("/")[2] == name:
+                found = _content(path, tar, info) if info.isfile() else None
+                if found is not None and not to_end:
+                    break
         return found
 
 
@@ -125,7 +119,7 @@ def read_sdist_names(path: Path) -> tuple[str, ...]:
     Raises the same errors as `read_sdist_file`.
     """
     with _opened(path) as tar:
-        return tuple(info.name for info in tar_members(tar) if not info.isdir())
+        return tuple(info.name for info, _ in _placed(path, tar) if not info.isdir())
 
 
 def read_sdist(path: Path) -> dict[str, bytes]:
@@ -135,20 +129,18 @@ def read_sdist(path: Path) -> dict[str, bytes]:
     more than 64 MiB of files. Raises `OSError` if the sdist can't be read.
     """
     files: dict[str, bytes] = {}
-    size, tops = 0, set()
+    size = 0
     with _opened(path) as tar:
-        for info, _ in _placed(path, tar):
-            top, _, name = info.name.partition("/")
-            tops.add(top)
+        for info, place in _placed(path, tar):
             if info.isdir():
                 continue
             size += info.size
-            if not (info.isfile() and name) or name in files or len(tops) > 1:
-                raise InputError(path, f"{info.name} isn't allowed there", expected="unique files in one top folder")
+            if not info.isfile():
+                raise InputError(path, f"{info.name} isn't a file", expected="files in one top folder")
             if size > _MOST_TOGETHER:
                 raise InputError(path, "its files have more than 64 MiB", expected="the sdist of rocm")
             content = tar.extractfile(info)
-            files[name] = content.read() if content else b""
+            files[place.partition("/")[2]] = content.read() if content else b""
     return files
 
 
@@ -174,11 +166,14 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
 
 
 def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    """Yield members with their paths. Raises `InputError` for a member that may be written somewhere else.
+    """Yield members with their paths. Raises `InputError` unless all programs unpack the same files from an sdist.
 
-    Such a member is behind a link, or has ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is somewhere else.
+    All members must be in one top folder, and no file twice, because programs choose different ones. No member may be
+    behind a link, or have ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is somewhere else.
     """
     links = MemberLinks()
+    files: set[str] = set()
+    first = ""
     for info in tar_members(tar):
         if ".." in info.name.split("/"):
             found = f"has {quoted(info.name)}, which contains '..'"
@@ -189,17 +184,19 @@ def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]
         if link is not None:
             found = f"has {quoted(place)}, which would be written through the link {quoted(link)}"
             raise InputError(path, found, expected="no files behind links", remedy=_AGAIN)
+        if place in files:
+            raise InputError(path, f"has {place} twice", expected="each file only once", remedy=_AGAIN)
         if is_link:
             links.add(place)
-        yield info, place
-
-
-def _second(path: Path, name: str, before: str, top: str) -> InputError:
-    """Return the error for a second file with the same name. Unpacking keeps the last file, or is ambiguous."""
-    if top == before:
-        return InputError(path, f"has {top}/{name} twice", expected="each file only once", remedy=_AGAIN)
-    found = f"has {name} in two folders, {quoted(before)} and {quoted(top)}"
-    return InputError(path, found, expected="one top folder", remedy=_AGAIN)
+        elif not info.isdir():
+            files.add(place)
+        if place != ".":
+            top, slash, _ = place.partition("/")
+            first = first or top
+            if top != first or not (slash or info.isdir()):
+                found = f"has {quoted(place)} outside of the top folder {quoted(first)}"
+                raise InputError(path, found, expected="one top folder with all files", remedy=_AGAIN)
+            yield info, place
 
 
 def _content(path: Path, tar: BoundedTar, info: tarfile.TarInfo) -> bytes:

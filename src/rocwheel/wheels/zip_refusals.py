@@ -105,8 +105,12 @@ def _member_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHead
     for place, said, disk in (("own header", header, 0), ("directory entry", entry, entry.disk)):
         for found, expected in (*_header_faults(said), *_extra_faults(said, disk)):
             yield f"its {place} {found}", expected
-    if (entry.flags ^ header.flags) & _STREAM:
-        yield "its own header and its directory entry disagree on bit 3 of the flags", "the same bit"
+    yield from _stream_faults(info, entry, header)
+    if header.is_stream and info.compress_type == STORED:
+        yield (
+            "is stored, but its sizes follow its content, which programs that read a stream can't find",
+            "sizes before it",
+        )
     if not header.name.isascii() and not header.flags & entry.flags & _UTF8:
         yield "its name is neither ASCII nor marked as UTF-8", "bit 11 of the flags to be set"
     if _may_be_archive(entry.comment):
@@ -121,6 +125,14 @@ def _member_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHead
             )
         if info.compress_type not in {STORED, DEFLATED}:
             yield f"is a folder compressed with method {info.compress_type}", "a stored folder"
+
+
+def _stream_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHeader) -> Iterator[tuple[str, str]]:
+    if (entry.flags ^ header.flags) & _STREAM:
+        yield "its own header and its directory entry disagree on bit 3 of the flags", "the same bit"
+    if header.is_stream and info.compress_type == STORED:
+        # A program that reads the archive as a stream can't find the end of the content.
+        yield "is stored, but its sizes follow its content", "sizes in its own header, or a deflated member"
 
 
 def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]]:

@@ -349,7 +349,7 @@ def test_a_changed_file_and_a_missing_one_are_told_by_record(dist: Path, tmp_pat
     remedy, record = "Build or download the wheel again.", "rocm_sdk_core-7.0.0rc1.dist-info/RECORD"
     expected = (
         f"/dist/{CORE}!{record}: lists rocm_sdk_core/_cli.py, which doesn't exist. {remedy}",
-        f"/dist/{CORE}!{record}: has the size 0 for rocm_sdk_core/__init__.py, which has 12 bytes. {remedy}",
+        f"/dist/{CORE}!{record}: has the size 65 for rocm_sdk_core/__init__.py, which has 77 bytes. {remedy}",
     )
     with pytest.raises(ProblemsError) as caught:
         PromoteJob(dist, "7.0.0", tmp_path / "out").run()

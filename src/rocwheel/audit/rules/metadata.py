@@ -228,8 +228,8 @@ RULES = (
         "metadata-malformed",
         Severity.ERROR,
         (
-            "METADATA, WHEEL, RECORD, the declared targets, and the bill of materials are readable, and "
-            "variant.json matches the file name."
+            "METADATA, WHEEL, RECORD, the declared targets, and the bill of materials are readable, "
+            "variant.json matches the file name, and pip and uv install the wheel in the same way."
         ),
         "Build the package again.",
         _malformed,
