@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _load() -> ModuleType:
-    """Import the command line. If there isn't enough memory, print that instead of a traceback."""
+    """Import the command line. If there isn't enough memory, print a message instead of a traceback."""
     try:
         with loading_without_collections():
             from rocwheel import cli

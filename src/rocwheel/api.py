@@ -1,4 +1,4 @@
-"""The public Python API: functions that correspond to the commands with the same names and return values.
+"""The public Python API: functions that have the same names as the commands, and that return values.
 
 Only the names in ``__all__`` of this module are stable. All other modules of rocwheel are private and can change
 without notice.
@@ -149,7 +149,7 @@ def plan(
 ) -> Plan:
     """Return the packages that `build` would create, without creating them, like ``rocwheel build --dry-run``.
 
-    Files from artifact archives in the plan are temporary. They no longer exist when this function returns.
+    In the plan, files from artifact archives are temporary. They no longer exist when this function returns.
 
     Args:
         artifacts: One or more folders that contain artifacts: folders, ``.tar.xz`` archives, or ``.tar.zst`` archives.
@@ -226,12 +226,13 @@ def _plan_job(artifacts: GivenPaths, recipe: GivenPath | None, options: PlanOpti
 def promote(
     dist_dir: GivenPath, version: str | None, output: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
 ) -> PromotionResult:
-    """Write a folder's packages with another version, without packing them again. The original files are kept.
+    """Write a folder's packages with a new version, without repacking them. The original files are kept.
 
     If a package can't be written, no packages are written.
 
     Args:
-        dist_dir: The folder with the candidates: wheels and sdists for the same version of ROCm, also of frameworks.
+        dist_dir: The folder with the candidates: wheels and sdists for the same version of ROCm, including those of
+            frameworks.
         version: The new version of ROCm, which must be higher than the old version. `None` keeps the version.
         output: The folder for the packages with the new version. It is created if it doesn't exist.
         targets: The GPU targets whose packages are kept, in any spelling. The default is all targets.
@@ -266,7 +267,7 @@ def index(
     Args:
         dist_dir: One or more folders with wheels and sdists. Each file gets its core metadata as ``FILE.metadata``.
             Subfolders are also indexed, each with its own index.
-        output: The folder of the index. Without it, ``simple`` next to ``dist_dir``, or ``simple-NAME`` for a
+        output: The folder of the index. The default is ``simple`` next to ``dist_dir``, or ``simple-NAME`` for a
             ``dist_dir`` not named ``dist``.
         files: Whether the pages link to the files in their folder, or to hard links or copies in the index.
         yank: Files to mark as yanked (PEP 592), each with a reason, which can be empty.
@@ -405,7 +406,7 @@ def verify(paths: GivenPaths, *, jobs: int = 0) -> tuple[Verified, ...]:
 
 
 class DiffReport(Struct, frozen=True):
-    """The differences between two versions of packages, and the differences that break their users."""
+    """The differences between two versions of packages, including the breaking changes."""
 
     comparison: Comparison
     findings: tuple[BreakingChange, ...]
@@ -455,7 +456,7 @@ def lock(
     python_version: str | None = None,
     universal: bool = False,
 ) -> LockReport:
-    """Write a lock file (PEP 751) for GPUs, which works with pip and uv on any machine. uv resolves the requirements.
+    """Write a lock file (PEP 751) for GPUs. It works with pip and uv on any machine. uv resolves the requirements.
 
     Args:
         requirements: One or more requirements, such as ``rocm[libraries,device-gfx942]``.
@@ -551,11 +552,11 @@ def split(
 
     Args:
         path: The folder, or a library.
-        output: The folder for ``host`` and for a folder for each target. It must not exist.
+        output: The folder that will contain ``host`` and a folder for each target. It must not exist.
         targets: The GPU targets whose code is kept, in any spelling. The default is all targets.
         scheme: How archives store code objects: each in its own zstd frame, or uncompressed.
         level: The zstd level for code objects, 1 to 19.
-        mend: Whether to split libraries again if another tool split them with wrong indices.
+        mend: Whether to split libraries again if another tool split them with incorrect indices.
         jobs: The number of workers, or 0 for one worker per core.
 
     Example:

@@ -185,7 +185,7 @@ class PrefixIndex:
     def link_text(self, path: str) -> str | WalkEnd | None:
         """Return the target of the symlink at ``path``, or `None` if the path is not a symlink.
 
-        An absolute target points out of the prefix.
+        An absolute target points outside the prefix.
         """
         entry = self.entries.get(path)
         text = entry.link if entry is not None else None
@@ -207,7 +207,7 @@ def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
 
 
 def describe_end(target: LinkTarget) -> str:
-    """Return a description of where a link leads, as words that follow "a symlink"."""
+    """Return a description of where a link leads, as a phrase that follows "a symlink"."""
     path = target.path or "."
     return {
         LinkOutcome.FILE: f"to {path}, but no package contains it",

@@ -177,9 +177,9 @@ _BESIDE: Final = {"amd64": "i386", "arm64": "armhf", "armel": "armhf", "x32": "a
 
 
 def foreign_architecture(head: bytes, declared: str) -> str:
-    """Return the architecture of an ELF file that begins with ``head`` if it doesn't fit the ``declared`` architecture.
+    """Return the architecture of an ELF file that begins with ``head`` if it doesn't match ``declared``.
 
-    Returns an empty string for other files, for code that is not for a processor, and if ``declared`` is unknown.
+    Returns an empty string for other files, for code that is not for a processor, or if ``declared`` is unknown.
     """
     if len(head) < HEAD_SIZE or not is_elf(head) or declared not in {*_ARCHITECTURES.values(), *_BESIDE}:
         return ""
@@ -216,7 +216,7 @@ _ACCEPTED = {"<<": (-1,), "<=": (-1, 0), "<": (-1, 0), "=": (0,), ">=": (0, 1), 
 """The comparison results that satisfy each operator. ``<`` and ``>`` are old names for ``<=`` and ``>=``."""
 
 _Run = tuple[tuple[int, ...], tuple[int, str]]
-"""Ranks of characters, and a number as its length and digits, because it may be too long for Python to convert."""
+"""Character ranks, and a number as its length and digits, because it might be too long for Python to convert."""
 _NOTHING: _Run = ((0,), (0, ""))
 
 
@@ -457,7 +457,7 @@ class Deb:
 
 @contextmanager
 def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
-    """Open a package. ``progress`` advances with the bytes that are read from the file.
+    """Open a package. ``progress`` advances by the number of bytes read from the file.
 
     Raises `DebError` if the file can't be read, is truncated, lacks a member, or is not an ar archive.
     """

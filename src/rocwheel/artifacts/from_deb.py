@@ -33,7 +33,7 @@ _ALL = "all"
 def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterator[InputError]:
     """Yield an error for each package whose architecture differs from the architecture of most packages.
 
-    ``packages`` has the file and the architecture of each package, with the values from deb-control(5).
+    ``packages`` contains the file and the architecture of each package, with the values from deb-control(5).
     """
     given = list(packages)
     named = [architecture for _, architecture in given if architecture != _ALL]
@@ -60,9 +60,9 @@ class _Related(Protocol):
 
 
 def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
-    """Return the names of packages that lack a ROCm package, so that other packages may complete them.
+    """Return the names of packages that need a missing ROCm package. Other packages might supply it.
 
-    Required and recommended packages count. If only one package is given, any other package may complete it.
+    Required and recommended packages count. If only one package is given, it is always returned.
     """
     if len({package.name for package in packages}) == 1:
         return frozenset(package.name for package in packages)
@@ -118,7 +118,7 @@ class GivenPackages:
         return [given.name for given in self.rocm if given.name not in self._known]
 
     def problems(self) -> Iterator[InputError]:
-        """Yield an error for each package that is for another machine, or that is from or needs another release."""
+        """Yield errors for packages that are for a different machine, or that are from or need a different release."""
         yield from architecture_problems((given.path, given.control.architecture) for given in self._by_name.values())
         yield from self._mixed()
         for given in self.rocm:
@@ -167,7 +167,7 @@ class GivenPackages:
                 )
 
     def _conflict(self, given: GivenPackage, choice: Alternatives) -> InputError | None:
-        """Return an error if a package that this package needs is only present in another version, or `None`.
+        """Return an error if a package that this package needs is present only in a different version, or `None`.
 
         The library's ABI version may be part of the package name, as in ``libamdhip64-5`` and ``libamdhip64-6``.
         """
@@ -200,10 +200,10 @@ def import_debs(
 ) -> ImportReport:
     """Convert packages to artifacts in the folder ``dest``, which must be new or empty.
 
-    Packages of system libraries are imported only with ``bundle_system``. Then the packages that the table lists are
-    imported, and any other package with a library that the imported files need. Raises `InputError` for unreadable
-    packages. Raises `ProblemsError` for inconsistent packages, for files for a machine other than the one that their
-    package declares, for files that match no rule of the table, and for conflicts between files.
+    Packages of system libraries are imported only with ``bundle_system``. In that case, the packages that the table
+    lists are imported, as is any other package with a library that the imported files need. Raises `InputError` for
+    unreadable packages. Raises `ProblemsError` for inconsistent packages, for files for a machine other than the one
+    that their package declares, for files that match no rule of the table, and for conflicts between files.
     """
     given = _read_all(sorted({*paths}))
     with importing(table, dest, *paths) as importer:

@@ -48,7 +48,7 @@ class Sign(NamedTuple):
 
 
 def stated_signs(root: Path, patterns: Iterable[str]) -> list[Sign]:
-    """Return the releases from files that state them. The files match ``patterns``, in this order.
+    """Return the releases from files that state them. The files match ``patterns``, in that order.
 
     Such files are ``.info/version``, ``rocm_version.h``, and ``therock_manifest.json``. Raises `InputError` if a file
     can't be read or has an invalid version.
@@ -89,7 +89,7 @@ def check_one_release(prefix: Path, stated: Sequence[Sign], libraries: Sequence[
 
 
 def _has_doubles(libraries: Iterable[Sign]) -> bool:
-    """Return whether there is a library with files from several releases."""
+    """Return whether any library has files from several releases."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for sign in libraries:
         found[sign.library].add(sign.release)
@@ -160,7 +160,7 @@ class _Prefix(NamedTuple):
     def paths(self) -> list[str]:
         """All paths inside the prefix itself.
 
-        Paths behind links that point out of it, such as ``/opt/rocm/bin``, are excluded.
+        Paths behind links that point outside it, such as ``/opt/rocm/bin``, are excluded.
         """
         return [
             self.path_of(one)
@@ -190,7 +190,7 @@ def import_prefixes(
     go to artifacts for that GPU.
 
     Raises `InputError` if a prefix can't be read, has no ROCm files, contains complete prefixes, or mixes releases.
-    Raises `ProblemsError` for symlinks that leave the prefix, and for files with the same path and different content.
+    Raises `ProblemsError` for symlinks that leave the prefix, and for files with the same path but different content.
     """
     sources = ", ".join(str(prefix) for prefix in prefixes)
     with step(progress, f"scanning {sources}"):

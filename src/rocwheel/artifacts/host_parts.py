@@ -1,11 +1,11 @@
 """Compares the host parts of two ELF files, ignoring build IDs, device code, and words that only moved.
 
-If a part of a file grows, everything after it moves. Sections move as a whole. If a section changed its size, only its
-ends and the targets of wrappers have known new positions.
+If a part of a file grows, everything after it moves. Sections move as a whole. If a section changed size, only its ends
+and the targets of wrappers have known new positions.
 
 A word counts as an address only where a linker or compiler puts addresses: in table fields, in pointers that the loader
 relocates, and in instructions and read-only tables, which use offsets from their own position. A program that is always
-loaded at its link address can have addresses everywhere.
+loaded at its link address can have addresses anywhere.
 
 A linker puts device code between other sections. So the size of the device code determines the addresses of later
 sections, and these addresses also appear in the code. Files with the same layout are compared byte by byte. In other
@@ -59,7 +59,7 @@ class _Region(NamedTuple):
 
 
 class Moves:
-    """Knows the moves of ``pairs`` of sections and of ``points``, which are pairs of old and new addresses."""
+    """Represents the moves of ``pairs`` of sections and of ``points``, which are pairs of old and new addresses."""
 
     def __init__(self, pairs: Sequence[tuple[ElfSection, ElfSection]], points: Iterable[tuple[int, int]]) -> None:
         loaded = [(a, b) for a, b in pairs if _has_address(a)]
@@ -283,7 +283,7 @@ class HostDifference(enum.Enum):
     NONE = "none"
     BUILD_ID = "build id"
     LAYOUT = "space of device code"
-    """The device code is at another position, or its space has another size."""
+    """The device code is at a different position, or its space has a different size."""
     DEVICE_CODE = "device code"
     HOST = "host part"
 

@@ -399,7 +399,7 @@ class ImportRules:
         return next((one for one in self._artifacts if package and _is_one_of(package, one.rule.packages)), None)
 
     def tells(self, path: str) -> bool:
-        """Return whether only ROCm has a file at this source path, and no other software."""
+        """Return whether only ROCm, and no other software, has a file at this source path."""
         is_common = self._common is not None and self._common.matches(path)
         return not is_common and self.place(path, "") is not None
 

@@ -51,7 +51,7 @@ def script_interpreter(head: bytes) -> str | None:
 
 
 def _looked_for(words: list[str]) -> str | None:
-    """Return the program from the arguments of ``env``, which follows the options and variables."""
+    """Return the program from the arguments of ``env``: the argument that follows the options and variables."""
     given = (_SPLIT.sub("", word, count=1) if _SPLIT.match(word) else word for word in words)
     return next((word for word in given if word and not word.startswith("-") and "=" not in word), None)
 
@@ -305,7 +305,7 @@ class Importer:
         )
 
     def _require_sound(self, sources: str) -> None:
-        """Raise all problems with the sources. One of them is that no file is from ROCm."""
+        """Raise all problems with the sources, including the problem that no file is from ROCm."""
         self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
         if not self._problems and not (self._tree.files and self._is_any_matched):
             unmatched = f"no rule of the table matches any of its {count(len(self._unmatched), 'file')}"

@@ -62,7 +62,7 @@ def opened_merge(
 
     Raises `ProblemsError` with every file that can't be merged: host files with differences that are not allowed,
     different bytes for the same GPU, and files whose code is for a GPU other than the one in their name. Also raises
-    the errors of `open_artifacts`.
+    the same errors as `open_artifacts`.
     """
     folders = tuple(dict.fromkeys(directories))
     _require_shards(folders, options)

@@ -289,8 +289,8 @@ def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], Non
 def unite_artifacts(subject: str, folders: Iterable[tuple[Artifact, ...]]) -> tuple[Artifact, ...]:
     """Return the artifacts of several folders, sorted by name.
 
-    If several folders contain an artifact, the first folder is used. Raises `InputError` with both locations if the
-    copies differ in their stage folders, file bytes, or executable bits, or `ProblemsError` about ``subject`` for
+    If several folders contain the same artifact, the first folder is used. Raises `InputError` with both locations if
+    the copies differ in their stage folders, file bytes, or executable bits, or `ProblemsError` about ``subject`` for
     several errors.
     """
     by_name: dict[str, list[Artifact]] = {}

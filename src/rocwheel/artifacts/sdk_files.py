@@ -29,7 +29,7 @@ def declared_targets(name: str, data: bytes) -> tuple[str, ...]:
 
 
 def with_declared_targets(name: str, data: bytes, targets: Iterable[str]) -> bytes:
-    """Return the file with its targets replaced. Raises the errors of `declared_targets`."""
+    """Return the file with its targets replaced. Raises the same errors as `declared_targets`."""
     return json.dumps(_decode(name, data) | {_TARGETS: ";".join(targets)}).encode() + b"\n"
 
 

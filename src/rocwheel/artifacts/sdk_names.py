@@ -19,7 +19,7 @@ def is_sdk_package(distribution: str) -> bool:
 
 
 def is_family(text: str) -> bool:
-    """Return whether a text is a valid target family, such as ``gfx94X-dcgpu``, or empty, which means no family."""
+    """Return whether text is a valid target family, such as ``gfx94X-dcgpu``, or empty, which means no family."""
     return _FAMILY.fullmatch(text) is not None
 
 

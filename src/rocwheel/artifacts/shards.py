@@ -135,7 +135,7 @@ class MissingTarget(msgspec.Struct, frozen=True):
     """A target that an artifact with device files lacks, although its shard was built for that target."""
 
     artifact: str
-    """The name of the artifact. Empty if the target is declared, but missing in all artifacts of a shard."""
+    """The name of the artifact. Empty if the target is declared, but missing from all artifacts of a shard."""
     target: str
     shards: tuple[str, ...]
 
@@ -313,7 +313,7 @@ def _decode(name: str, data: bytes | msgspec.Raw, type_: Any = Any) -> Any:
 
 
 def unite_dist_info(texts: Sequence[Text]) -> bytes:
-    """Return the first file with the targets of all files. Raises the errors of `declared_targets`."""
+    """Return the first file with the targets of all files. Raises the same errors as `declared_targets`."""
     targets = dict.fromkeys(target for text in texts for target in declared_targets(*text))
     return with_declared_targets(*texts[0], targets)
 

@@ -123,7 +123,7 @@ def archive_artifacts(
 ) -> tuple[Path, ...]:
     """Write the artifacts in ``directory``, or only ``names``, as archives into ``dest_dir``, and return their paths.
 
-    Existing archives are replaced. Raises `InputError` if ``dest_dir`` is ``directory``, and the errors of
+    Existing archives are replaced. Raises `InputError` if ``dest_dir`` is ``directory``, and the same errors as
     `open_artifacts` and `write_archive`.
     """
     if dest_dir.resolve() == directory.resolve():
@@ -146,7 +146,7 @@ def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Prog
     """Unpack ``archives`` to folders in ``dest_dir``, and return these folders, sorted by name.
 
     Before anything is written, raises `ProblemsError` if a path is not an artifact archive or its folder already
-    exists. Unusable archives are reported together after all other archives were unpacked.
+    exists. Unusable archives are reported together after all other archives are unpacked.
     """
     found = find_artifact_archives(archives)
     problems = [*found.problems, *(problem for item in found.artifacts if (problem := _occupied(dest_dir, item)))]

@@ -105,7 +105,7 @@ def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | No
 
 
 def _unversioned(text: str, tree: Tree) -> str:
-    """Return a text without the versions in the names of wheels and metadata folders."""
+    """Return text without the versions in the names of wheels and metadata folders."""
     for owner in tree.distributions:
         if owner.dist_info:
             text = text.replace(owner.label, owner.name).replace(owner.dist_info, f"{owner.name}.dist-info")

@@ -1,4 +1,4 @@
-"""Finds the DLLs that Windows files import, in the same way as the loader of Windows.
+"""Finds the DLLs that Windows files import, in the same way as the Windows loader.
 
 Python loads extension modules, and DLLs by their full path, with ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS`` and
 ``LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``. Windows then searches the folder of the DLL, folders from ``os.add_dll_directory``

@@ -69,12 +69,12 @@ class Finding(msgspec.Struct, frozen=True):
 def fingerprint(rule: str, distribution: str, path: str, facts: Iterable[str]) -> str:
     """Return 32 hexadecimal digits that identify a violation.
 
-    The arguments must not contain versions or paths on a disk.
+    The arguments must not contain versions or paths on disk.
     """
     joined = "\0".join([rule, distribution, path, *facts])
     return hashlib.sha256(joined.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def as_unicode(text: str) -> str:
-    r"""Return a text for JSON, with ``\xNN`` for each byte in a file name that isn't valid UTF-8."""
+    r"""Return text for JSON, with ``\xNN`` for each byte in a file name that isn't valid UTF-8."""
     return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -134,7 +134,7 @@ _OWN = re.compile(r"(?<!but )\bits\b")
 
 
 def in_plural(found: str) -> str:
-    """Return a text about one file in the plural form, to complete a sentence about several files.
+    """Return the text about one file in the plural form, to complete a sentence about several files.
 
     >>> in_plural("needs liba.so, but its run path doesn't lead there")
     "need liba.so, but their run paths don't lead there"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SCHEMAS = "rocwheel.audit-baseline/"
 _SCHEMA = f"{_SCHEMAS}4"
-"""The schema number increases when fingerprints change, for example, because rules report other facts."""
+"""The schema number increases when fingerprints change, for example, because rules report different facts."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class _Baseline(msgspec.Struct, frozen=True):
 def read_baseline(path: Path) -> frozenset[str]:
     """Return the fingerprints in a baseline.
 
-    Raises `InputError` for a file that isn't a baseline, and for a baseline with another schema version.
+    Raises `InputError` for a file that isn't a baseline, and for a baseline with a different schema version.
     """
     try:
         baseline = decode_json(read_regular(path), _Baseline)
@@ -117,7 +117,7 @@ def to_sarif(report: AuditReport) -> dict[str, Any]:
 
 
 def _split(file: str) -> tuple[str, str]:
-    """Split a location into a wheel and its member. Return only a path if the archive isn't a wheel."""
+    """Split a location into a wheel and its member. Return only the path if the archive isn't a wheel."""
     stem, mark, member = file.partition(".whl!")
     return (f"{stem}.whl", member) if mark else (file, "")
 

@@ -112,9 +112,9 @@ class _Project(msgspec.Struct, frozen=True):
 def find_settings(path: Path | None) -> tuple[AuditSettings, Path | None]:
     """Return the settings and the path of their file. The default file is ``pyproject.toml`` in the working folder.
 
-    Paths in the settings are relative to the folder of that file. Without a file, all settings have their defaults.
-    Raises `InputError` if a named file has no settings, if a file can't be read, or if settings are unknown or have
-    wrong types.
+    Paths in the settings are relative to the folder of that file. Without a file, all settings have their default
+    values. Raises `InputError` if a named file has no settings, if a file can't be read, or if settings are unknown or
+    have wrong types.
     """
     found = path or _of_working_folder()
     settings = _load(found) if found else None

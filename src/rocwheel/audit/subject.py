@@ -113,9 +113,9 @@ class Subject:
     def assumed(self) -> dict[str, SdkFolder]:
         """The SDK folders of needed libraries that the SDK's layout provides, keyed by path.
 
-        Libraries of torch count if no given package requires torch. If a package requires torch, users can add torch to
-        the given packages. The result is empty for an installed environment, which is complete unless the settings say
-        otherwise.
+        The libraries of torch are included if no given package requires torch. If a package requires torch, users can
+        add torch to the given packages. The result is empty for an installed environment, which is complete unless the
+        settings say otherwise.
         """
         layout = assumed_sdk_folders(self.tree, closed=self.settings.closed)
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}

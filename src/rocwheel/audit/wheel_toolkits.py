@@ -112,8 +112,8 @@ def judge_toolkit(
     addition, the wheel must need no CUDA library, already require the SDK, or load libraries from given SDK packages. A
     repair makes the wheel require those packages, so the repaired wheel gets the same result.
 
-    Other wheels use the system's toolkit: wheels for several toolkits, for another ROCm version, or for parts of ROCm
-    that the SDK lacks. No process mixes two toolkits.
+    Other wheels use the system's toolkit: wheels for several toolkits, for a different ROCm version, or for parts of
+    ROCm that the SDK lacks. No process mixes two toolkits.
 
     ``used_by`` returns the names of packages from which a wheel loads libraries without requiring the packages.
     """

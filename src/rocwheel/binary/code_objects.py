@@ -334,7 +334,7 @@ def read_code_object(data: Data, *, place: CodePlace) -> CodeObject:
     """Read the ELF header and find the notes of the code object in ``data``.
 
     Raises `DeviceCodeError` if ``data`` isn't a code object. Raises `ElfError` if headers and notes overlap or are past
-    the end.
+    the end of the file.
     """
     if not is_code_object(data):
         raise DeviceCodeError(

@@ -240,7 +240,7 @@ def _skip(content: IO[bytes], size: int, place: CodePlace) -> None:
 
 
 class _Reader(io.RawIOBase):
-    """A file object for reading the bytes of a view in forward direction."""
+    """A file object for reading the bytes of a view from start to end."""
 
     def __init__(self, data: Data) -> None:
         super().__init__()
@@ -274,7 +274,7 @@ _BLOCK = 1 << 20
 def table_processors(data: Data, path: str) -> tuple[str, ...]:
     """Return the known processors that the table at ``path`` requires, sorted.
 
-    The function holds only a few megabytes in memory. A file that is damaged or isn't a table yields no processors.
+    The function keeps only a few megabytes in memory. A file that is damaged or isn't a table yields no processors.
     """
     found: set[str] = set()
     end = b""

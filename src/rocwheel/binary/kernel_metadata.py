@@ -110,7 +110,7 @@ def count_kernels(data: Data, code: CodeObject, *, place: CodePlace) -> int | No
 def kernel_symbols(data: Data, *, place: CodePlace) -> tuple[str, ...] | None:
     """Return the kernel names that the loader finds in a version 2 code object, or `None` if it isn't linked.
 
-    In that version, the notes are YAML and have another owner and kind. Raises `ElfError` for damaged files.
+    In that version, the notes are YAML and have a different owner and kind. Raises `ElfError` for damaged files.
     """
     source = ElfBytes(data, str(place))
     segments = read_segments(source, read_header(source))
@@ -169,8 +169,8 @@ def rename_target(
 ) -> list[tuple[int, bytes]]:
     """Return the offsets and bytes that rename ``old`` to ``new`` in every metadata note, without moving anything.
 
-    Notes without a target don't change. Raises `DeviceCodeError` if a note names another target, has no room for the
-    new name, or is damaged.
+    Notes without a target don't change. Raises `DeviceCodeError` if a note names a different target, has no room for
+    the new name, or is damaged.
     """
     edits = []
     for start, stop in iter_metadata_notes(data, code, place):

@@ -112,7 +112,7 @@ def is_mach_o(head: bytes | Data) -> bool:
 
 
 def is_pe(head: bytes | Data) -> bool:
-    """Return whether a file begins like a Windows DLL or program. DOS programs and some texts begin in the same way."""
+    """Return whether a file begins like a Windows DLL or program. DOS programs and some text files also do."""
     return _begins_with(head, MZ_MAGIC)
 
 

@@ -375,7 +375,7 @@ class StringPlace(msgspec.Struct, frozen=True):
 
 
 def place_string(source: ElfBytes, image: ElfImage, text: bytes) -> StringPlace:
-    """Choose a place for ``text`` that changes no other string.
+    """Choose a place for ``text`` so that no other string changes.
 
     1. Where the text already is, by itself or at the end of another string.
     2. Over the current run path, if no other string uses those bytes and there is room. There is also room if the table
@@ -614,8 +614,8 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     patchelf 0.18, get an alignment that glibc accepts.
 
     Raises `ElfError` for a static program, for a code object, and for a damaged file; ``name`` identifies the file in
-    errors. A run path can be removed from a static PIE. Also raises `ElfError` if a program would grow that has data
-    after its last section, because such a program may read the data from its end, as self-extracting programs do.
+    errors. A run path can be removed from a static PIE. Also raises `ElfError` if a program that has data after its
+    last section would grow. Such a program may read the data from its end, as self-extracting programs do.
     """
     text = _encode(value, name)
     with viewing(data) as view:

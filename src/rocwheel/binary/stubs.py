@@ -1,11 +1,11 @@
 """Creates small files: exec stubs and relays that replace programs, and forwarding libraries that replace libraries.
 
 ``dlopen("libx.so")`` finds nothing if a library ships only as ``libx.so.1``. A second copy under the plain name would
-be loaded next to the first. A forwarding library has only a few hundred bytes, with ``libx.so.1`` as NEEDED and the run
-path ``$ORIGIN``. Opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies (gABI,
+be loaded next to the first. A forwarding library is only a few hundred bytes long, with ``libx.so.1`` as NEEDED and the
+run path ``$ORIGIN``. Opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies (gABI,
 chapter 5).
 
-Windows builds use copies where Linux builds use links: ``clang++.exe`` is another copy of ``clang.exe``, and has a
+Windows builds use copies where Linux builds use links: ``clang++.exe`` is another copy of ``clang.exe``, and takes up a
 hundred megabytes. A wheel can't contain links, or one file under two names. ``relays/x86_64.c`` explains relays.
 """
 

@@ -247,7 +247,7 @@ class ReusableWheels:
 
 @cache
 def _identity() -> bytes:
-    """Return a value that changes with the code and the codecs, because the same plan may then produce other bytes."""
+    """Return a value that changes with the code and the codecs, because the plan may then produce different bytes."""
     return source_hash(Path(rocwheel.__file__).parent) + codec_identity()
 
 

@@ -149,7 +149,7 @@ def _mixed(root: str, found: Mapping[Platform, object]) -> InputError:
 
 
 _BIN: Final = re.compile(r"(?<![^/])(?!bin(?:/|$))(?i:bin)(?=/|$)")
-"""A path component that is ``bin`` in another case, such as ``Bin``."""
+"""A path component that is ``bin`` in different case, such as ``Bin``."""
 
 
 def with_plain_bin(catalog: Catalog, given: Platform | None = None) -> Catalog:

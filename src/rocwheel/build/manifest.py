@@ -190,9 +190,9 @@ class Rebuild(msgspec.Struct, frozen=True):
 def read_rebuild(path: Path) -> Rebuild:
     """Read the manifest of a build to repeat, and compare the current tools with the tools of that build.
 
-    ``path`` is as in `find_manifest`. Raises the same errors as `read_manifest`. Also raises `InputError`, or
-    `ProblemsError` for several errors, for another version of rocwheel or of a library that affects the bytes, and for
-    unreadable options.
+    ``path`` has the same meaning as in `find_manifest`. Raises the same errors as `read_manifest`. Also raises
+    `InputError`, or `ProblemsError` for several errors, for a different version of rocwheel or of a library that
+    affects the bytes, and for unreadable options.
     """
     path = find_manifest(path)
     manifest = read_manifest(path)

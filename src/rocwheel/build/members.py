@@ -104,7 +104,7 @@ def edited_content(member: FileMember) -> EditedContent | None:
 
 @cache
 def _edit_identity() -> bytes:
-    """Return a value that changes with the editing code and the codecs, because edits may then produce other bytes."""
+    """Return a value that changes with the editing code and codecs, because edits may then produce different bytes."""
     root = Path(rocwheel.__file__).parent
     places = (root / "binary", root / "device", root / "core", Path(__file__))
     return b"".join([codec_identity(), *map(source_hash, places)])

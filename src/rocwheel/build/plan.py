@@ -220,7 +220,7 @@ class Plan(msgspec.Struct, frozen=True):
     sdists: tuple[PlannedSdist, ...]
     dropped: tuple[Dropped, ...] = ()
     gaps: tuple[str, ...] = ()
-    """Targets that a package has code for, although a package that it depends on has no code for them."""
+    """Targets that a package has code for, even though a package that it depends on has no code for them."""
     warnings: tuple[PlanWarning, ...] = ()
     platform: Platform = Platform.LINUX
     """The system that the packages are for."""

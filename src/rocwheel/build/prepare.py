@@ -73,7 +73,7 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
 def prepared_catalog(
     catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
 ) -> Iterator[PreparedCatalog]:
-    """Yield the catalog to plan with. It is the same catalog unless ``options`` request other device code.
+    """Yield the catalog to plan with. It is the same catalog unless ``options`` request different device code.
 
     New files are in the folder for temporary files, and are removed when the block ends. If the build is killed, the
     next build removes them. Raises the same errors as `split_catalog`, `overlay_catalog`, `retarget_catalog`, and
@@ -312,7 +312,7 @@ def compress_archives(catalog: Catalog, folder: Path, workers: Workers) -> Prepa
     """Return the catalog with compressed archives instead of plain ones. The archives are written below ``folder``.
 
     Archives with compressed code objects stay unchanged. A warning lists archives that lost code objects without a key.
-    After all archives were read, raises `KpackError` for damaged archives and `OSError` if writing fails.
+    After all archives are read, raises `KpackError` for damaged archives and `OSError` if writing fails.
     """
     places = [place for place, entry in enumerate(catalog.entries) if _is_archive(entry)]
     sizes = sum(entry.source.size for place in places if (entry := catalog.entries[place]).source)

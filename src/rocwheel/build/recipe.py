@@ -266,7 +266,7 @@ def is_per_family(package: Package, layout: Layout) -> bool:
 
 
 def for_variant(text: str, variant: str) -> str:
-    """Return a text of the recipe with ``{target}`` and ``{family}`` replaced by a GPU target or family."""
+    """Return text from the recipe with ``{target}`` and ``{family}`` replaced by a GPU target or family."""
     return text.replace(_TARGET, variant).replace(_FAMILY, variant)
 
 

@@ -132,7 +132,7 @@ class Group(click.Group):
         return _first_paragraph(self.help)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options of the group. Without words, print the help as for wrong usage."""
+        """Parse the options of the group. Without words, print the help as for a usage error."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(2)

@@ -129,7 +129,7 @@ def entry_lines(device: DeviceFacts) -> Iterator[str]:
 
 
 def target_rows(*files: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """Yield for each target: size, size in the file, kernels, bundles, and the number of bundles without the target.
+    """For each target, yield the size, size in the file, kernels, bundles, and number of bundles without the target.
 
     For several files, these are sums, and the last number is 0.
     """

@@ -27,7 +27,7 @@ class HelpFormatter(click.HelpFormatter):
         self.write("\n\n".join(paragraphs) + "\n")
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write terms with their texts. A long term's text is on the next line."""
+        """Write terms with their descriptions. A long term's description is on the next line."""
         listed = list(rows)
         indent = " " * self.current_indent
         column = min(max((len(term) for term, _ in listed), default=0), col_max) + col_spacing

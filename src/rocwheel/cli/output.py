@@ -41,7 +41,7 @@ _ASKED_FOR = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
 class LazyConsole:
     """A console that prints plain lines itself, because loading Rich would take a fifth of a short command's time.
 
-    Rich prints texts with markup. After Rich was used once, it prints everything, because it may be displaying a
+    Rich prints text with markup. After Rich was used once, it prints everything, because it may be displaying a
     progress bar.
     """
 
@@ -165,7 +165,7 @@ def print_json(kind: str, version: int, value: Any) -> None:
 
 
 def print_result(kind: str, text: str, *, json: bool) -> None:
-    """Print a text unchanged, or as the only field of a JSON document."""
+    """Print text unchanged, or as the only field of a JSON document."""
     if json:
         print_json(kind, 1, {"text": text})
     else:

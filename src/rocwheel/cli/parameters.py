@@ -33,7 +33,7 @@ class Spelling(NamedTuple):
     check: Callable[[Any], Any] | None
     """Returns the value for the command. Raises `InputError` for an invalid value."""
     settings: dict[str, Any]
-    """Click's settings. ``show_default`` may be a text."""
+    """Click's settings. ``show_default`` can be text."""
 
 
 def option(
@@ -66,7 +66,7 @@ _FEW_SLASHES = re.compile(r"(s3|https?|file):(?!//)(/?)", re.IGNORECASE)
 
 
 class Value(click.ParamType[Any, Any]):
-    """The expected kind of value: a text, a path, an integer in a range, or one of several choices."""
+    """The expected kind of value: text, a path, an integer in a range, or one of several choices."""
 
     name = "value"
 

@@ -211,7 +211,7 @@ def read_plan_job(
 
 
 def _families(text: str) -> tuple[str, ...]:
-    """Return the lists of GPUs for a platform. Workflows pass an empty list for no list, so it is omitted."""
+    """Return the lists of GPUs for a platform. Workflows pass an empty list to mean no list, so it is omitted."""
     return (text,) if text.strip(" ;,") else ()
 
 

@@ -59,7 +59,7 @@ class _View(Protocol):
 
 
 class _Delayed:
-    """A `Progress` that shows nothing for some seconds, and then shows the steps that take longer.
+    """A `Progress` that shows nothing for a few seconds, and then shows the steps that take longer.
 
     A step is shown even if no part of it is done by then.
     """
@@ -126,7 +126,7 @@ class _Bar:
             """The speed, if it is known."""
 
             def render(self, task: rich.Task) -> Text:
-                """Return the text for the speed, or an empty text."""
+                """Return the text for the speed, or an empty string."""
                 return super().render(task) if task.finished_speed or task.speed else Text()
 
         spinner = rich.SpinnerColumn("line" if messages.rich.options.ascii_only else "dots")

@@ -343,7 +343,7 @@ class RemoteInputs:
     def find(self, word: str) -> Path | None:
         """Return the path for the file at a URL, or `None` for a word that isn't a file's URL.
 
-        Raises the `InputError` and `StoreError` of `open_file` and `RemoteFile`.
+        Raises the same `InputError` and `StoreError` as `open_file` and `RemoteFile`.
         """
         return self._open(word) if self._taker.takes_file(word) else None
 
@@ -403,7 +403,7 @@ def _fetch(store: Store, name: str, place: Path) -> int:
 
 @contextmanager
 def remote_inputs(words: Sequence[str]) -> Iterator[RemoteInputs]:
-    """Yield an object that opens the files at the URLs in a command line. They are closed with the block.
+    """Yield an object that opens the files at the URLs in a command line. They are closed at the end of the block.
 
     If the block raises an error, the stores aren't checked again.
     """

@@ -239,7 +239,7 @@ def _show_unmended(name: str, rule: str, problems: Sequence[str], *, verbose: bo
 
 
 def _plain(text: str) -> str:
-    """Return a text as a single line without markup."""
+    """Return text as a single line without markup."""
     return escape(in_one_line(text))
 
 

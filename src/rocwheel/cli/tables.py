@@ -3,7 +3,7 @@
 1. A table stays unchanged if the terminal is wide enough.
 2. Otherwise, its columns shrink, the widest first, and their text wraps between words. Number columns don't wrap.
 3. If words would break, or if that takes more lines, columns leave the table until the others fit. The widest
-   column leaves first, but the first column stays. The texts of these columns are below the row.
+   column leaves first, but the first column stays. The text of these columns is below the row.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Column:
         return max([*(cell_len(word.strip()) for word in words), *(text.cell_len for text in whole)], default=0)
 
     def in_place(self, text: Text, width: int) -> Text:
-        """Return a text in this column, padded with spaces to this width."""
+        """Return text in this column, padded with spaces to this width."""
         spaces = Text(" " * (width - text.cell_len))
         return spaces + text if self.is_right else text + spaces
 
@@ -173,7 +173,7 @@ def _below(said: Iterable[tuple[str, Text]], width: int) -> Iterator[Text]:
 
 
 def _hanging(text: Text, indent: int, width: int) -> Iterator[Text]:
-    """Yield a text as lines with a hanging indent, unless a word needs the space."""
+    """Yield text as lines with a hanging indent, unless a word needs the space."""
     for number, line in enumerate(_wrap(text, max(width - _HANGING, 1))):
         if line.cell_len > width and line.plain.endswith(" |"):
             line.right_crop(2)  # the end of the line replaces the space
@@ -182,7 +182,7 @@ def _hanging(text: Text, indent: int, width: int) -> Iterator[Text]:
 
 
 def _wrap(text: Text, width: int) -> list[Text]:
-    """Return a text as lines of words. A word that is too wide has its own line."""
+    """Return text as lines of words. A word that is too wide has its own line."""
     lines: list[Text] = []
     for line in text.split("\n", allow_blank=True):
         breaks, used = [], 0

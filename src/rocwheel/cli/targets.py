@@ -64,7 +64,7 @@ class TargetCommand(Command):
 def read_targets(words: list[str], *, source: str = "TARGETS", required: bool = True) -> TargetSet:
     """Parse the words of a command line, including ``native`` for this machine and ``desc@FILE`` for a file.
 
-    Raises `InputError` if the file can't be read, and the errors of `parse_target_set`.
+    Raises `InputError` if the file can't be read, and the same errors as `parse_target_set`.
     """
     expanded = [name for word in words for name in _described(word)]
     return parse_target_set(expanded, source=source, native=native_targets, required=required)

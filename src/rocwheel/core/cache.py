@@ -107,7 +107,7 @@ def cache_limit(environment: Mapping[str, str]) -> int:
 
 
 def packed_cache(environment: Mapping[str, str]) -> CachePlace:
-    """Return the location of this user's packed members. Raises the errors of `cache_limit`."""
+    """Return the location of this user's packed members. Raises the same errors as `cache_limit`."""
     return CachePlace(cache_folder() / "packed", cache_limit(environment))
 
 
@@ -273,7 +273,7 @@ def prune_entries(folder: Path, limit: int) -> Pruned:
     """Remove the least recently used entries until the remaining entries have at most ``limit`` bytes.
 
     Also removes leftovers of killed processes, and anything that isn't a file. If a build is reading an entry, the
-    build can still read the entry. Raises the errors of `read_contents`. Keeps files that can't be removed.
+    build can still read the entry. Raises the same errors as `read_contents`. Keeps files that can't be removed.
     """
     for place in _folders(folder):
         remove_abandoned(place)
@@ -308,7 +308,7 @@ def remove_entry(path: Path) -> None:
 def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries:
     """Read every entry, and remove those whose bytes have changed. Unreadable entries stay.
 
-    Raises the errors of `read_contents`.
+    Raises the same errors as `read_contents`.
     """
     contents = read_contents(folder)
     entries = contents.entries

@@ -64,7 +64,7 @@ def prune_folders(place: Path, limit: int, *, needs_lock: bool = True) -> Pruned
     """Remove the least recently used folders until the remaining folders have at most ``limit`` bytes.
 
     Folders that can't be removed stay. With ``needs_lock``, folders also stay if a process uses them or if they can't
-    be locked: on a file system without locks, any folder may be in use. Raises the errors of `list_folders`.
+    be locked: on a file system without locks, any folder may be in use. Raises the same errors as `list_folders`.
     """
     found = list_folders(place)
     total = sum(one.size for one in found)

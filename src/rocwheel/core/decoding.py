@@ -40,7 +40,7 @@ _ENDS = {
 def longest_key(text: bytes) -> int:
     """Return the number of parts in the longest dotted key. Numbers and times, which also have dots, count.
 
-    A key is on one line, so lines with few dots are skipped. The result for text that isn't TOML has no meaning,
+    A key is on one line, so lines with few dots are skipped. The result for text that isn't TOML is meaningless,
     because the decoder reports the error.
     """
     if max((line.count(b".") for line in text.split(b"\n")), default=0) < LONGEST_KEY:
@@ -81,7 +81,7 @@ _LOCK = Lock()
 def decode_json(data: bytes, kind: type[T]) -> T:
     """Decode a JSON document as a value of ``kind``. Safe to call from several threads.
 
-    Raises `msgspec.ValidationError` for a value of another type, and its base `msgspec.DecodeError` for other text.
+    Raises `msgspec.ValidationError` for a value of a different type, and its base `msgspec.DecodeError` for other text.
     """
     if not data.strip():
         msg = "it is empty"
@@ -93,7 +93,7 @@ def decode_json(data: bytes, kind: type[T]) -> T:
 def decode_toml(data: bytes, kind: type[T]) -> T:
     """Decode a TOML document as a value of ``kind``.
 
-    Raises the errors of `decode_json`, also for a very long dotted key.
+    Raises the same errors as `decode_json`, including for a very long dotted key.
     """
     if (parts := longest_key(data)) > LONGEST_KEY:
         msg = f"it has a key with {parts} parts, more than {LONGEST_KEY}"

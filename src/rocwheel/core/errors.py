@@ -22,7 +22,7 @@ _WRITE_REMEDIES: Mapping[int | None, str] = {
 class RocwheelError(Exception):
     """The base class of all errors that rocwheel raises on purpose.
 
-    ``exit_status`` is the exit status of a command that fails with this error: 2 for unusable input or wrong usage, 1
+    ``exit_status`` is the exit status of a command that fails with this error: 2 for unusable input or a usage error, 1
     for failed work.
     """
 

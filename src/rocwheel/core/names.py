@@ -45,7 +45,7 @@ _LONGEST = 255
 
 
 def is_file_name(text: str) -> bool:
-    r"""Return whether a text can be a file's name: a single part of a path, except for ``.`` and ``..``.
+    r"""Return whether text can be a file's name: a single part of a path, except for ``.`` and ``..``.
 
     >>> [is_file_name(text) for text in ("con", "x.whl", "", "..", "a/b", "a\0b", "x" * 256)]
     [True, True, False, False, False, False, False]
@@ -68,7 +68,7 @@ def cut_name(text: str, most: int) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    r"""Return whether a text can be encoded as UTF-8. In names, other bytes are decoded as surrogates (:pep:`383`).
+    r"""Return whether text can be encoded as UTF-8. In names, other bytes are decoded as surrogates (:pep:`383`).
 
     >>> is_utf8("é"), is_utf8("\udcff")
     (True, False)

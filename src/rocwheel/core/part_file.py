@@ -75,7 +75,7 @@ def receive(
     earlier run.
 
     Raises `InputError` for unexpected bytes, `WorkError` if another process fetches the same file or writing fails, and
-    the errors of ``read``. The bytes received so far are kept for the next run.
+    any errors that ``read`` raises. The bytes received so far are kept for the next run.
     """
     with _opened(path, expected) as part:
         is_resumed = part.take_up(advance)

@@ -21,7 +21,7 @@ if sys.path[0] == "":
 import runpy
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-"""A replacement for ``python -P -m``, which exists since Python 3.11.
+"""A replacement for ``python -P -m``, which was added in Python 3.11.
 
 With only ``-m``, the working directory comes first.
 """

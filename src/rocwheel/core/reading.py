@@ -64,7 +64,7 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
     def for_any_machine(self) -> FileStamp:
         """Return the stamp that every machine with access to the file sees: its size and modification time.
 
-        Machines number file systems, and some also files, independently.
+        Machines number file systems, and in some cases files, independently.
         """
         return FileStamp(_ANY, _ANY, self.size, self.modified, _ANY, _ANY)
 
@@ -96,7 +96,7 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
 
 
 def is_settled(stamp: FileStamp, read_at: int) -> bool:
-    """Return whether a file or folder changed for the last time long enough before it was read.
+    """Return whether a file or folder last changed long enough before it was read.
 
     Times are in nanoseconds since 1970. A date in the future was set explicitly. Writing to the file would replace that
     date, so the change would be visible.
@@ -117,7 +117,7 @@ _LARGEST = 64 << 20
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading. Raises `OSError`, also for a device, and for a pipe, which would block."""
+    """Open a file for reading. Raises `OSError`, including for a device, and for a pipe, which would block."""
     if source := source_of(path):
         return io.BufferedReader(SourceFile(path, source))
     mode = path.stat().st_mode
@@ -240,7 +240,7 @@ _RELEASE_INTERVAL = 0.05
 def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
     """Map a range of a file that nobody else can write.
 
-    Pages are read when they are accessed, and released with the block.
+    Pages are read when they are accessed, and released at the end of the block.
 
     Raises `InputError` if the file can't be read.
     """
@@ -312,7 +312,7 @@ class FileView:
 
     Several threads may share a view.
 
-    Reading raises the errors of the source. `load` and `iter_pieces` provide buffers for codecs.
+    Reading raises the same errors as the source. `load` and `iter_pieces` provide buffers for codecs.
     """
 
     __slots__ = ("_blocks", "_start", "_stop")
@@ -457,7 +457,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     def feed(self, take: Callable[[memoryview], object]) -> None:
         """Pass the bytes in the range to ``take`` in pieces. Each piece is valid only during its call.
 
-        Raises the errors of `read`.
+        Raises the same errors as `read`.
         """
         if self.size <= _PIECE:
             if self.size:
@@ -481,7 +481,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     def view(self) -> Iterator[Data]:
         """Yield the range for random access. Bytes are read on demand.
 
-        Each access raises the errors of `read`, so all bytes are from the listed file.
+        Each access raises the same errors as `read`, so all bytes are from the listed file.
         """
         if self.stamp is None:
             with mapped_range(self.path, self.offset, self.size) as data:
@@ -523,7 +523,7 @@ class RemoteRange(FileRange, frozen=True, kw_only=True):
     def read(self) -> bytes:
         """Return the bytes in the range.
 
-        Raises the errors of the source, and `ChangedFileError` if the source ends early.
+        Raises the same errors as the source, and `ChangedFileError` if the source ends early.
         """
         stop = self.offset + self.size
         data = self.source.read(self.offset, stop) if self.offset < stop <= self.source.size else b""
@@ -532,6 +532,6 @@ class RemoteRange(FileRange, frozen=True, kw_only=True):
         return data
 
     def feed(self, take: Callable[[memoryview], object]) -> None:
-        """Pass the bytes in the range to ``take`` in pieces. Raises the errors of `read`."""
+        """Pass the bytes in the range to ``take`` in pieces. Raises the same errors as `read`."""
         for start in range(0, self.size, _READ_WHOLE):
             take(memoryview(self.part(start, min(start + _READ_WHOLE, self.size)).read()))

@@ -20,7 +20,7 @@ _secrets: list[str] = []
 _START = re.compile(
     r"(?:[a-z][a-z0-9+.-]*:[/\\]+|\b(?:https?|s3|file):|^(?:--?[\w-]+=)?[/\\]*)", re.IGNORECASE | re.ASCII
 )
-"""The beginning of a URL, also of a URL with a typing error: its scheme, or the beginning of the word."""
+"""The beginning of a URL, even one with a typing error: its scheme, or the beginning of the word."""
 _END_OF_HOST = re.compile(r"[/\\?#]")
 _PORT = re.compile(r"[0-9]*")
 _SHORTEST_QUERY = 4
@@ -45,7 +45,7 @@ def hide_secrets(words: Iterable[str]) -> None:
 
 
 def _secrets_in(word: str) -> Iterator[str]:
-    """Yield the secrets in a word, also if a URL lacks its scheme or a slash, or if its password isn't quoted."""
+    """Yield the secrets in a word, even if a URL lacks its scheme or a slash, or if its password isn't quoted."""
     for start in _START.finditer(word):
         rest = word[start.end() :]
         end = _END_OF_HOST.search(rest)
@@ -72,7 +72,7 @@ def _spellings(secret: str) -> Iterator[str]:
 
 
 def shown(text: str) -> str:
-    """Return a text for a message or document.
+    """Return text for a message or document.
 
     The names of remote files replace their local paths, and the secrets of typed URLs are removed.
     """

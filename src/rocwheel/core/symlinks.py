@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 MAX_LINKS = 40
-"""The maximum number of links in a path on Linux. After more links, it returns ELOOP."""
+"""The maximum number of links in a path on Linux. For more links, Linux returns ELOOP."""
 
 
 class WalkEnd(enum.Enum):

@@ -181,8 +181,8 @@ class Readers(Protocol):
     ) -> Iterator[Result]:
         """Yield the result of ``function`` for each item, in order. Functions and items must be picklable.
 
-        Items have only stamps that are valid on any machine. Raises the errors of ``function``, and `WorkError` if a
-        worker can't read a file.
+        Items have only stamps that are valid on any machine. Raises the same errors as ``function``, and `WorkError` if
+        a worker can't read a file.
         """
 
 

@@ -269,7 +269,7 @@ def atomic_files(executor: Executor) -> Iterator[list[AtomicFile]]:
     They are committed if the block succeeds, or discarded otherwise.
 
     Files get their names after all of them are on disk. `SYNCING` workers from ``executor`` wait for that. If a file
-    can't be committed, the earlier files keep their names. Raises the errors of `AtomicFile.commit`.
+    can't be committed, the earlier files keep their names. Raises the same errors as `AtomicFile.commit`.
     """
     files: list[AtomicFile] = []
     try:

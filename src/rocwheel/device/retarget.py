@@ -268,7 +268,7 @@ def unknown_file(path: str, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, 
 
 
 def shared_file(path: str, data: Data, row: Shared, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
-    """Yield each processor that a file for all GPUs doesn't name, although it names the code's own processor.
+    """Yield each processor that a file for all GPUs doesn't name, even though it names the code's own processor.
 
     Lists of files may omit processors, because libraries don't look up processors in them.
     """

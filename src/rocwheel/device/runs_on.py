@@ -438,7 +438,7 @@ def _verdicts_by_release(
 
 
 def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequence[HipRelease]:
-    """Return the rows from the first release that knows a GPU on; the first row starts with that release.
+    """Return the rows from the first release that knows a GPU onward; the first row starts with that release.
 
     If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU cut in
     two. Then, the next release counts as knowing the GPU, which may be wrong. ``oldest`` is the first relevant release.

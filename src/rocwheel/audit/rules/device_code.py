@@ -48,7 +48,7 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
 
 
 def _serve(targets: Iterable[str], wanted: str) -> bool:
-    """Return whether code for ``targets`` runs on all GPUs of ``wanted``. For a malformed target, return false."""
+    """Return whether code for ``targets`` runs on all GPUs in ``wanted``. For a malformed target, return false."""
     try:
         return covers(map(parse_target_id, targets), parse_target_id(wanted))
     except InputError:

@@ -115,7 +115,7 @@ def _never_exists(subject: Subject, folder: str) -> bool:
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
-    """Return whether the folder may be in a package that isn't given, and have a library that the file lacks."""
+    """Return whether the folder may be in a package that isn't given, and may contain a library that the file lacks."""
     owner = subject.tree.owners.get(file.distribution)
     if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
         return False

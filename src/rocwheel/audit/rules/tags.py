@@ -165,7 +165,8 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
 def _extension_modules(owner: Distribution, files: Sequence[InstalledFile]) -> Iterator[Evidence]:
     """Find extension modules that the Python versions in the tag don't import, according to the modules' names.
 
-    A library that isn't for import may also have such a name: ``torch.ops.load_library`` opens the library by its path.
+    A library that isn't meant to be imported may also have such a name: ``torch.ops.load_library`` opens the library by
+    its path.
     """
     python, abi, _ = owner.name_tags
     if not all(map(_ONE_PYTHON.fullmatch, python.split("."))):

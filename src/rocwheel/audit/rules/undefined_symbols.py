@@ -184,7 +184,7 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
 
 
 def absent_versioned(subject: Subject, process: Process) -> list[str]:
-    """Return the libraries whose versions a file references, although nothing in the process loads these libraries.
+    """Return the libraries whose versions a file references, even though nothing in the process loads them.
 
     In this case, glibc aborts (``_dl_check_map_versions`` in dl-version.c). It searches for the name among all loaded
     files, not only in the file's NEEDED entries. The C library is always loaded, and an interpreter has loaded the math

@@ -103,7 +103,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return tuple(entry.target for entry in self.entries if entry.target is not None)
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return the problems because of which some or all readers refuse a bundle with a valid layout."""
+        """Return the problems that make some or all readers refuse a bundle with a valid layout."""
         problems = []
         if not self.entries:
             problems.append("the bundle has no entries")

@@ -82,7 +82,7 @@ class RuntimeBuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuntimeFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A fault of packaged runtimes when they load valid files, and the HIP releases of those packages."""
+    """A fault that packaged runtimes show when they load valid files, and the HIP releases of those packages."""
 
     packages: str
     first: str

@@ -68,7 +68,7 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.plain.targets
 
     def find_problems(self) -> tuple[str, ...]:
-        """Return the problems because of which some or all readers refuse the bundle, each with its position."""
+        """Return the problems that make some or all readers refuse the bundle, each with its position."""
         problems = list(self.plain.find_problems())
         if self.compressed and not first_reader(self.compressed.version):
             problems.append(

@@ -57,7 +57,7 @@ _STRONGER = (
 _MUCH = 16 << 20
 """The minimum size in bytes of code that isn't compressed again at levels that can't succeed."""
 _LONG = 5
-"""The minimum time in seconds of a compression at a stronger level that is announced."""
+"""A compression at a stronger level is announced if it takes at least this many seconds."""
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class BundleChange(msgspec.Struct, frozen=True):
 
 
 def stronger_level(level: int, raw_size: int, size: int, room: int) -> int | None:
-    """Return the next level to try if ``level`` shrinks ``raw_size`` bytes of code to ``size``, more than ``room``.
+    """Return the next level to try if ``level`` shrinks ``raw_size`` bytes of code to ``size``, which exceeds ``room``.
 
     Returns `None` if no level is left. For a large amount of code, skips levels that can't save enough.
     """

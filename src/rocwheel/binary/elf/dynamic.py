@@ -147,7 +147,7 @@ def names_tables(source: ElfBytes, segments: Sequence[Segment]) -> bool:
     """Return whether loaders find a dynamic section with string and symbol tables, and therefore load the file.
 
     Loaders use only the program headers, and read up to ``DT_NULL``, regardless of the section's size. A file with
-    several dynamic sections counts as loadable, although linkers don't produce such files.
+    several dynamic sections counts as loadable, even though linkers don't produce such files.
     """
     found = [segment.address for segment in segments if segment.type == PT_DYNAMIC and segment.file_size]
     return len(found) > 1 or any({DT_STRTAB, DT_SYMTAB} <= _loaded_tags(source, segments, at) for at in found)

@@ -95,7 +95,7 @@ class Segment(msgspec.Struct, frozen=True):
         )
 
     def behind(self, offset: int) -> Segment:
-        """Return the program header for the part of this segment from the file offset ``offset`` on."""
+        """Return the program header for the part of this segment that starts at the file offset ``offset``."""
         skipped = offset - self.offset
         return Segment(
             self.type,
@@ -217,7 +217,7 @@ class ElfSection(msgspec.Struct, frozen=True):
 
     @property
     def has_bytes(self) -> bool:
-        """Whether the section has bytes in the file. Only the type of a NULL section has a meaning."""
+        """Whether the section has bytes in the file. Only the type of a NULL section is meaningful."""
         return self.type not in {SHT_NULL, SHT_NOBITS}
 
     def pack(self) -> bytes:

@@ -103,7 +103,7 @@ def _is_misaligned(segment: Segment) -> bool:
 
 
 def find_unreservable(segments: Iterable[Segment], machine: int) -> Segment | None:
-    """Return a library's first loaded segment whose alignment is too large for a process, from glibc 2.35 on.
+    """Return a library's first loaded segment whose alignment is too large for a process in glibc 2.35 and later.
 
     To align a segment, glibc reserves as many extra bytes as the alignment. It ignores an alignment that isn't a power
     of two.
@@ -171,7 +171,7 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
 
 
 def _takes_pages(before: Segment, segment: Segment) -> bool:
-    """Return whether a segment takes pages of a lower segment that have other contents or are zeros (bss)."""
+    """Return whether a segment takes pages of a lower segment that have different contents or are zeros (bss)."""
     has_zeros = any(one.memory_size > one.file_size for one in (before, segment))
     if segment.address < before.memory_end and has_zeros:
         return segment.memory_size > 0

@@ -320,7 +320,7 @@ def _frame_size(data: Data, offset: int) -> int:
 def iter_frame(frame: Data, size: int, *, place: CodePlace, step: int = _OUTPUT) -> Iterator[bytes]:
     """Yield a zstd frame's content in pieces of at most ``step`` bytes, but never more than ``size`` bytes in total.
 
-    Raises `KpackError` if the frame is damaged or its content has another size.
+    Raises `KpackError` if the frame is damaged or its content has a different size.
     """
     try:
         yield from _iter_frame(frame, size, place, step)
@@ -414,7 +414,7 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
     """Read the table of the archive ``data``, without reading code.
 
     Also checks that the code objects are inside the file and don't overlap. Raises `KpackError` if the file is damaged
-    or has another kind or version, and `ProblemsError` for several faults.
+    or has a different kind or version, and `ProblemsError` for several faults.
     """
     toc_offset = _read_header(data, name)
     place = CodePlace(name, toc_offset)
@@ -501,7 +501,7 @@ def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], pl
 
 
 KERNEL_LIMIT = 1 << 30
-"""The size in bytes of the largest code object that is read into memory; ROCm's largest has a tenth of that size."""
+"""The size in bytes of the largest code object that is read into memory; ROCm's largest is a tenth of that size."""
 
 
 def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int | None = None) -> Iterator[Data]:

@@ -1,9 +1,9 @@
 """Reads and writes markers, which name the archives with a split host file's code, and finds those archives.
 
 A marker is a MessagePack map with ``kernel_name``, the file's name in archives, and ``kpack_search_paths``. Readers
-begin at the target of a wrapper, look at 64 KiB at most, and stop at the end of the map. So several markers can share
-one section. The first map contains the other maps, under a key that readers ignore. The whole section is one value,
-because some readers refuse any data after the value. Three more ignored keys help to join the host file and its
+begin at the target of a wrapper, look at no more than 64 KiB, and stop at the end of the map. So several markers can
+share one section. The first map contains the other maps, under a key that readers ignore. The whole section is one
+value, because some readers refuse any data after the value. Three more ignored keys help to join the host file and its
 archives again. They contain the bundle's entry IDs, checksums of the code sizes, and whether the bundle was compressed.
 The checksums reveal archives from another build.
 

@@ -1,4 +1,4 @@
-"""Writes kpack archives in one pass: new archives, selections from archives, and archives with another compression."""
+"""Writes kpack archives in one pass: new archives, selections from archives, and recompressed archives."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class KpackWriter:
         """Write a code object of ``size`` bytes, in the form that `compress_kernel` returns, under all of ``keys``.
 
         Returns its ordinal. Raises `KpackError` for a repeated key, an empty code object, and an uncompressed code
-        object with another size.
+        object of the wrong size.
         """
         assert not self._is_finished, "the archive is finished"
         # Paths in keys use ``/`` on all systems.

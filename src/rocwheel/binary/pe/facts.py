@@ -130,7 +130,7 @@ class DebugEntry(msgspec.Struct, frozen=True):
 
 
 def debug_directory_fault(header: PeHeader) -> str:
-    """Return the problem with the number of entries, as an end for "the file has ...", or an empty string."""
+    """Return the problem with the number of entries, as the end of "the file has ...", or an empty string."""
     number = _count(header)
     return f"a debug directory of {number} entries" if number > MOST_DEBUG_ENTRIES else ""
 

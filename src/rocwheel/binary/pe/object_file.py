@@ -1,7 +1,7 @@
 """Reads Windows object files (COFF): their sections, and the targets of their pointers after linking.
 
 The layouts follow Microsoft's "PE Format", sections "COFF File Header", "Section Table", "COFF Relocations", and "COFF
-Symbol Table". Object files with more than 65279 sections (``/bigobj``) have another header and aren't supported.
+Symbol Table". Object files with more than 65279 sections (``/bigobj``) have a different header and aren't supported.
 """
 
 from __future__ import annotations

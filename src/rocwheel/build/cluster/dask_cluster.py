@@ -46,7 +46,7 @@ _read_security: Any = Security
 def opened(scheduler: str) -> Iterator[DaskCluster]:
     """Yield the cluster of a scheduler. ``scheduler`` is the address, or the scheduler file that contains the address.
 
-    Raises `InputError` if the cluster can't be reached, runs another Python version, or has no workers.
+    Raises `InputError` if the cluster can't be reached, runs a different Python version, or has no workers.
     """
     address = read_address(scheduler)
     try:
@@ -124,7 +124,7 @@ class DaskCluster:
         return len(self._jobs)
 
     def check_pythons(self) -> None:
-        """Raise `InputError` if a worker runs another Python version, because Dask then can't call a function on it.
+        """Raise `InputError` if a worker runs a different Python version, because Dask can't call functions on it.
 
         Reports one error for each such worker, or a single error if there are no workers.
         """

@@ -69,8 +69,8 @@ class Exchange(msgspec.Struct, frozen=True):
     def new_piece(self) -> Iterator[tuple[str, IO[bytes]]]:
         """Yield the name of a piece and an unbuffered file for its bytes. The piece is stored when the block ends.
 
-        Raises `WorkError` if storing fails, for example because the build has ended. Workers don't recreate the build's
-        folder.
+        Raises `WorkError` if storing fails, for example, because the build has ended. Workers don't recreate the
+        build's folder.
         """
         name = f"pieces/{uuid.uuid4().hex}"
         if is_url(self.place):

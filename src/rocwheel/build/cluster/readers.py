@@ -100,7 +100,7 @@ class ClusterReaders:
     def map(
         self, function: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[Item], ReadContext]
     ) -> Iterator[Result]:
-        """Yield the result of ``function`` for each item, in order, after all items were processed.
+        """Yield the result of ``function`` for each item, in order, after all items are processed.
 
         Raises `AccessError` if a worker can't read a file.
         """

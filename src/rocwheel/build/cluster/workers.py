@@ -192,7 +192,7 @@ def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterable[
 
 
 def require_like(facts: WorkerFacts) -> None:
-    """Raise `VersionError` if this process would produce other bytes. Workers may join after the initial check."""
+    """Raise `VersionError` if this process would produce different bytes. Workers may join after the initial check."""
     for problem in _problems(f"a worker on {platform.node()}", worker_facts(), facts, "joined later, and "):
         raise problem
 

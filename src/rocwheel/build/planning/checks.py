@@ -198,7 +198,7 @@ def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 
 
 def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
-    """Yield an error for each file whose path is also a folder, for example if a SONAME equals the name of a folder."""
+    """Yield an error for each file whose path is also a folder, for example, a SONAME that is also a folder's name."""
     for package in placed:
         places = package.placement.paths
         for path in sorted(places):

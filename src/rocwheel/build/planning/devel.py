@@ -53,7 +53,7 @@ def _devel_tar(
 ) -> tuple[TarMember, dict[str, str], tuple[LostLink, ...]]:
     """Return the devel tar, the texts next to it, and lost links.
 
-    On Windows, links are listed in a text instead of the tar.
+    On Windows, links are listed in a text file instead of the tar.
     """
     compression = group.basis.options.devel_compression
     texts: dict[str, str] = {}

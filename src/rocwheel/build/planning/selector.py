@@ -303,7 +303,7 @@ def _release_info(facts: SelectorFacts, release: Release, *, decides: bool) -> d
 
 
 def _marker(systems: Sequence[str]) -> str:
-    """Return the marker of a requirement that only these values of ``sys_platform`` have."""
+    """Return the marker of a requirement that applies only to these values of ``sys_platform``."""
     if len(systems) == len(Platform):
         return ""
     return " or ".join(f"sys_platform == '{system}'" for system in systems)

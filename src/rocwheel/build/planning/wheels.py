@@ -192,7 +192,7 @@ def make_wheel(
 ) -> PlannedWheel:
     """Return a planned wheel. Its tag, metadata, and licenses come from its members and the recipe.
 
-    Raises `InputError` if the platform tag in the options doesn't fit the files.
+    Raises `InputError` if the platform tag in the options doesn't match the files.
     """
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)

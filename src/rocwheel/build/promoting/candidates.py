@@ -168,7 +168,7 @@ def _selector_info(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
 def read_build_info(data: bytes, source: str) -> dict[str, Any]:
     """Parse the literals of a ``_build_info.py``.
 
-    Raises `InputError` about ``source`` if the text has another format.
+    Raises `InputError` about ``source`` if the text has a different format.
     """
     try:
         return parse_literals(data)

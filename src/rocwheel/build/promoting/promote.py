@@ -207,7 +207,7 @@ def checked_version(text: str) -> str:
 
 
 _INDEPENDENT = ("rocm-bootstrap",)
-"""Distributions in AMD's indexes whose own version has nothing to do with ROCm's. They are copied unchanged."""
+"""Distributions in AMD's indexes whose own version is unrelated to ROCm's. They are copied unchanged."""
 
 
 def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str:
@@ -243,7 +243,7 @@ def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str
 def check_result(dist: Path, promotions: Sequence[Promotion], change: VersionChange) -> None:
     """Raise `InputError`, or `ProblemsError` with all errors, if the packages would still state the old version.
 
-    The same applies if the packages no longer satisfied each other's requirements.
+    The same applies if the packages would no longer satisfy each other's requirements.
     """
 
     def leftovers(one: Promotion) -> list[InputError]:
@@ -428,7 +428,7 @@ def _place(candidate: Candidate, change: VersionChange) -> str:
 
 
 def _versioned(stem: str, version: str) -> str:
-    """Return ``NAME-VERSION`` with another version."""
+    """Return ``NAME-VERSION`` with a different version."""
     return f"{stem.rpartition('-')[0]}-{version}"
 
 

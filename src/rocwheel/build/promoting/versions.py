@@ -100,7 +100,7 @@ class VersionChange(msgspec.Struct, frozen=True):
         return Version(self.old).is_prerelease or "+" in self.old
 
     def replaced(self, text: bytes, *, is_clear: bool = True) -> bytes:
-        """Return a text with each mention of the old version replaced, or only those in local versions."""
+        """Return the text with each mention of the old version replaced, or only those in local versions."""
         kind = b"devrocm" if ".dev" in self.new else b"rocm"
         local, plain = kind + self.new.replace("+", ".").encode(), self.new.encode()
 
@@ -139,7 +139,7 @@ class VersionChange(msgspec.Struct, frozen=True):
         return is_old and any(map(is_refusing, readable_requirements([f"x=={version}"])))
 
     def metadata(self, data: bytes, own: str) -> bytes:
-        """Return METADATA or PKG-INFO of a distribution with the old version ``own``, with the new version.
+        """Return METADATA or PKG-INFO with the new version, for a distribution with the old version ``own``.
 
         Its version, its requirements, and its summary change.
         """
@@ -229,7 +229,7 @@ def _is_same(text: str, version: str) -> bool:
 
 @cache
 def _mentions(version: str) -> re.Pattern[bytes]:
-    """Return a pattern for mentions of a version of ROCm, also in local versions."""
+    """Return a pattern for mentions of a version of ROCm, including those in local versions."""
     text = re.escape(version.encode())
     in_local = text.replace(rb"\+", rb"[-._]")
     end = rb"(?![\w+]|\.(?:\d|dev|post))"
@@ -237,11 +237,11 @@ def _mentions(version: str) -> re.Pattern[bytes]:
 
 
 _TEXTS = (".py", ".json", ".toml", ".cfg", ".cmake", ".pc", ".h")
-"""The endings of text files in which the version matters at run time or in builds."""
+"""The suffixes of text files in which the version matters at run time or in builds."""
 
 
 def find_leftovers(candidate: Candidate, changed: Mapping[str, bytes], change: VersionChange) -> Iterator[InputError]:
-    """Yield an error for each file of a wheel that would still state the old version, and for such a requirement.
+    """Yield an error for each file of a wheel that would still state the old version, and for each such requirement.
 
     ``changed`` has the new content of changed files. The SDK's own trees aren't searched, because their files describe
     ROCm. Docstrings and comments of modules may mention any version. If the old version isn't clear, only mentions in

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict[str, ZipMember]:
     """Return the members, keyed by name, host members first, without the metadata and pip files of device wheels.
 
-    Raises `InputError` for a member that exists twice, and `ProblemsError` for several such members.
+    Raises `InputError` for a member that is in two wheels, and `ProblemsError` for several such members.
     """
     members = {member.name: member for member in host.kept_members}
     problems = []

@@ -1,9 +1,9 @@
 """Puts device code back into host files at its old addresses, so that the files are fat files again.
 
-The available room is the unused space from the start of ``.hip_fatbin`` on. If there is less code than before, it
-replaces zeros at the end of a segment. For all of the code, the segments that were split there become one again. Data
-that `rocwheel.device.trim_space` moved into a data segment returns to its old position. A segment that ends with the
-section or its marker grows up to the next segment in memory, even if the marker has its own segment.
+The available room is the unused space that begins at the start of ``.hip_fatbin``. If there is less code than before,
+it replaces zeros at the end of a segment. For all of the code, the segments that were split there become one again.
+Data that `rocwheel.device.trim_space` moved into a data segment returns to its old position. A segment that ends with
+the section or its marker grows up to the next segment in memory, even if the marker has its own segment.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class HostTables(msgspec.Struct, frozen=True):
     marker: ElfSection | None
 
     def room(self, end: int) -> int:
-        """Return the free bytes in memory from the start of the section on, in a segment up to address ``end``."""
+        """Return the number of free bytes in memory from the section's start, in a segment up to address ``end``."""
         behind = (s.address for s in self.tables.sections if self.is_other(s) and s.address >= self.fat.address)
         return min([end, *behind]) - self.fat.address
 

@@ -140,7 +140,7 @@ _SHIP = "Ship the DLL, require the package that provides it, or add it to system
 
 
 def _redistributable(subject: Subject) -> Iterator[Evidence]:
-    """Find packages that need Visual C++ DLLs that Python doesn't have. Yield one finding for each package."""
+    """Find packages that need Visual C++ DLLs that Python doesn't include. Yield one finding for each package."""
     wanted: dict[str, dict[str, DllUse]] = defaultdict(dict)
     for use in subject.dll_uses:
         if use.where is DllPlace.SYSTEM and use.kind is DllKind.VISUAL_CPP and not _has_python(use):
