@@ -105,7 +105,7 @@ def fetch(
     """Fetch the artifact archives that a build needs.
 
     The command verifies each file against its checksum (NAME.sha256sum or SHA256SUMS in the store). Without a checksum,
-    it compares only the size. A new run continues an interrupted run and keeps complete files.
+    it compares only the size. A new run resumes an interrupted run and keeps complete files.
 
     Example: rocwheel artifacts fetch s3://bucket/run-linux --targets gfx942 --components lib,run --output artifacts
     """
@@ -171,9 +171,7 @@ def import_(
         bool,
         option("--bundle-sysdeps", help="Include Debian packages that contain system libraries."),
     ] = False,
-    strict: Annotated[
-        bool, option("--strict", help="Refuse files in a prefix that no rule in the table matches.")
-    ] = False,
+    strict: Annotated[bool, option("--strict", help="Refuse prefix files that no rule in the table matches.")] = False,
     *,
     out: Output,
 ) -> None:

@@ -141,8 +141,8 @@ def prune(
 ) -> None:
     """Remove the least recently used entries from the caches.
 
-    The limit applies to packed files, to fetched folders, and to publishing notes. The command also removes files that
-    killed builds left behind, and keeps folders that are in use. If a running build needs a removed file, it packs the
+    The limit applies to packed files, to fetched folders, and to publishing notes. The command also removes files left
+    behind by killed builds, and keeps folders that are in use. If a running build needs a removed file, it packs the
     file again. The exit status is 1 if an entry can't be removed or read.
 
     Example: rocwheel cache prune --max-size 2GB

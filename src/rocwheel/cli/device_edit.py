@@ -130,9 +130,9 @@ def prune(
 ) -> None:
     """Remove device code for all targets except those that you name.
 
-    From a folder or wheel, the command also removes files for other targets, and copies all other files. A target
-    without features keeps all variants of its processor. The command refuses a folder with wheels that contain device
-    code; prune each wheel separately.
+    For a folder or wheel, the command also removes files for other targets and copies all other files. A target without
+    features keeps all variants of its processor. The command refuses a folder with wheels that contain device code;
+    prune each wheel separately.
 
     Example: rocwheel device prune librocsparse.so --targets gfx90a,gfx1030 -o small/librocsparse.so
     """

@@ -212,7 +212,7 @@ SplitLevelOption = Annotated[
 ]
 ArchivesOption = Annotated[
     str,
-    option("--archives", metavar="FOLDER", advanced=True, help="Keep archives in this folder in the tree."),
+    option("--archives", metavar="FOLDER", advanced=True, help="Put archives in this folder of the tree."),
 ]
 
 
@@ -248,7 +248,7 @@ def split(
 ) -> None:
     """Split device code into a separate part for each GPU target.
 
-    The command splits a folder into a host folder without device code, and a folder for each target to copy over the
+    The command splits a folder into a host folder without device code and, for each target, a folder to copy over the
     host folder. It splits a wheel into device wheels and a host wheel with an extra for each target. These wheels
     replace wheels from an earlier split.
 

@@ -171,8 +171,7 @@ def mirror(
     """Copy the parts of package indexes that your GPUs need.
 
     The command writes files to dist in the output folder, and their index to simple. It verifies each file and refuses
-    files without a SHA-256 hash. A new run continues an interrupted run and keeps complete
-    files.
+    files without a SHA-256 hash. A new run resumes an interrupted run and keeps complete files.
 
     With --with-requirements, the command also copies the packages that pip would choose. If you name extras, as in
     'rocm[libraries]', the command ignores all other extras. Otherwise, it copies the requirements of all extras for the

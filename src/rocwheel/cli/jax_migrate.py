@@ -80,7 +80,8 @@ def translate_command(
 ) -> None:
     """Translate a command line for rocm-jax's build/build.py.
 
-    The command prints settings, new commands, and errors that build.py made silently. It keeps variables unchanged.
+    The command prints settings, new commands, and bugs in build.py that affect the command line. It keeps variables
+    unchanged.
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """
@@ -127,8 +128,9 @@ def migrate(
 ) -> None:
     """Print a patch that moves rocm-jax to Bazel's own commands.
 
-    The patch removes build.py and patchelf, in four phases. It is for the last commit before rocm-jax was deprecated.
-    The command skips changes that the files already have. It stops if another file still needs build.py or patchelf.
+    The patch removes build.py and patchelf, in four phases. It applies to the last commit before rocm-jax was
+    deprecated. The command skips changes that the files already have. It stops if another file still needs build.py or
+    patchelf.
 
     Example: rocwheel jax migrate rocm-jax > migrate.patch
     """

@@ -99,7 +99,10 @@ SelectorOption = Annotated[
 ]
 DevelOption = Annotated[
     Literal["none", "xz", "zst"],
-    option(help="Compress the devel tar in this format. Reading zst requires Python 3.14, backports.zstd, or libzstd."),
+    option(
+        help="Compress the devel tar archive in this format. Reading zst requires Python 3.14, backports.zstd, or "
+        "libzstd."
+    ),
 ]
 DeviceCodeOption = Annotated[
     Literal["keep", "compress", "trim"],
@@ -122,7 +125,7 @@ CommonOption = Annotated[
         "--common",
         metavar="TARGETS",
         shell_complete=complete_targets,
-        help="Keep the code for these targets in the libraries for all GPUs. Needs --split-device=overlay.",
+        help="Keep the code for these targets in the libraries for all GPUs. Requires --split-device=overlay.",
         show_default="the generic targets, or the target for the most GPUs",
     ),
 ]
@@ -228,7 +231,8 @@ _FromManifestOption = Annotated[
     option(
         "--from-manifest",
         metavar="PATH",
-        help="Repeat the build in this rocwheel-build.json or build folder with its artifacts, recipe, and options.",
+        help="Repeat the build that this rocwheel-build.json or build folder records, with its artifacts, recipe, and "
+        "options.",
     ),
 ]
 _DestDirOption = Annotated[

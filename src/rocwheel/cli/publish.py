@@ -97,7 +97,7 @@ def publish_command(
     """Upload packages and their index to a store.
 
     The command checks all files before it uploads anything. It uploads files first and pages last, so the index never
-    lists a missing file. Several runs can publish at the same time, and a new run continues an interrupted run. The
+    lists a missing file. Several runs can publish at the same time, and a new run resumes an interrupted run. The
     command never removes a file or replaces it with a different file.
 
     A folder of packages in DIST_DIR, such as a folder for a GPU family, gets its own index. S3 requires the

@@ -74,7 +74,7 @@ def promote(
 
     The command changes the version in file names, metadata, requirements, the rocm selector, manifests, version.py, and
     _rocm_init.py. It doesn't recompress files. The folder can contain ROCm packages and frameworks, such as
-    torch-2.9.0+rocm10.0.0rc1, for one version of ROCm. The command writes either all packages or nothing.
+    torch-2.9.0+rocm10.0.0rc1, for one version of ROCm. The command writes either all packages or none.
 
     Without --to, the version doesn't change, and --targets removes the packages for other targets.
 

@@ -68,7 +68,7 @@ def read_repair_options(
     keep: KeepOption = False,
     init: InitOption = False,
     mismatch: Annotated[
-        Mismatch, shared("--mismatch", "Fail or warn at run time if the ROCm version is different. Needs --init.")
+        Mismatch, shared("--mismatch", "Fail or warn at run time if the ROCm version is different. Requires --init.")
     ] = "fail",
     config: Annotated[Path | None, shared("--config")] = None,
     rpath: RpathOption = None,
@@ -276,7 +276,7 @@ def repair(
 
     A repaired run path is the shortest path that finds every needed library. The output lists the folders that a run
     path no longer contains; --keep keeps them. Correct files stay identical, byte for byte. Without --with, the command
-    assumes the layout of ROCm 7 and 10.
+    assumes the layouts of ROCm 7 and 10.
 
     The exit status is 1 if something can't be repaired, or if --check finds a change. It is 2 if a wheel can't be read;
     the other wheels are still repaired.

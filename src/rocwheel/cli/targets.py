@@ -276,7 +276,7 @@ def flags(
             advanced=True,
             metavar="TARGETS",
             shell_complete=complete_targets,
-            help="Turn off the flags for these targets by default. Needs --tool gentoo or ebuild.",
+            help="Turn off the flags for these targets by default. Requires --tool gentoo or ebuild.",
         ),
     ] = None,
     *,
@@ -312,7 +312,7 @@ def detect(
 ) -> None:
     """Print the GPU targets of this machine.
 
-    The command reads sysfs and runs no other programs. If it finds no GPU, it prints where it looked and what might
+    The command reads sysfs and doesn't run other programs. If it finds no GPU, it prints where it looked and what might
     hide a GPU. The exit status is 2 if a node or an environment variable is invalid.
 
     Example: rocwheel targets detect --json

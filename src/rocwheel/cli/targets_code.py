@@ -228,8 +228,8 @@ def runs_on(
     """Print which device code a GPU would use, and why.
 
     GPU can also come after PATH. For a GPU without features, the command checks each setting that a machine can have.
-    It skips kernel files with the names of other targets. Kernel files in a folder with the same result share one line;
-    -v prints a line for each file.
+    It skips kernel files whose names contain other targets. Kernel files in a folder share one line if they have the
+    same result; -v prints a line for each file.
 
     The result depends on the HIP release; see --rocm. Without --rocm, each line names the releases that it applies to.
     With `native`, the command checks all GPUs of this machine together. If the archive of a split library lacks code
@@ -307,7 +307,7 @@ class _Answer:
     def lines(self, *, quiet: bool, verbose: bool) -> list[str]:
         """Return the lines for people. With ``quiet``, return only lines about files without usable code.
 
-        Unless ``verbose``, kernel files in a folder with the same result share a line.
+        Unless ``verbose``, kernel files in a folder share a line if they have the same result.
         """
         said = self._said() if verbose else _kernel_files_united(self._said())
         lines = [line for verdict in said for line in _verdict_lines(verdict, self._named, quiet=quiet)]

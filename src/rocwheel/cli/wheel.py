@@ -65,7 +65,7 @@ VerifyOption = Annotated[bool, option(help="Check that every file can find its l
 OutputOption = Annotated[
     Path,
     shared(
-        "--output", "Write the wheel to this folder, or to this exact file if its name ends with .whl.", metavar="PATH"
+        "--output", "Write the wheel to this folder, or to this exact file if the name ends with .whl.", metavar="PATH"
     ),
 ]
 ValuesOption = Annotated[

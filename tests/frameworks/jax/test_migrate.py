@@ -36,7 +36,7 @@ FILES = {
 }
 PROPOSAL = Proposal(
     "0123456789abcdef",
-    "1 May 2026",
+    "May 1, 2026",
     (
         FileEdits(1, BAZELRC, "configs", (Edit(after="build -c opt\n", new="build:rocm_build -g\n"),)),
         FileEdits(1, "xla.patch", "the run path", create="--- a\n"),
@@ -154,7 +154,7 @@ def test_texts_that_differ_are_all_reported(checkout: Path) -> None:
         plan_migration(checkout, proposal=PROPOSAL)
     assert caught.value.exit_status == 2
     assert caught.value.lines == (
-        f"{checkout}: differs from rocm-jax at commit 012345678 of 1 May 2026. Check out this commit: 2 problems",
+        f"{checkout}: differs from rocm-jax at commit 012345678 from May 1, 2026. Check out this commit: 2 problems",
         "  ci/wheels.sh: has this text 2 times: python build/build.py build",
         "  ci/wheels.sh: has this text 0 times: if true; then",
     )
@@ -203,8 +203,8 @@ def test_another_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         plan_migration(tmp_path, proposal=PROPOSAL)
     assert str(caught.value) == (
-        f"{tmp_path}: has no jax_rocm_plugin/build/build.py; expected rocm-jax at commit 012345678 of 1 May 2026. For "
-        "JAX's own tree, use `rocwheel jax bazelrc` and `rocwheel jax commands`."
+        f"{tmp_path}: has no jax_rocm_plugin/build/build.py; expected rocm-jax at commit 012345678 from May 1, 2026. "
+        "For JAX's own tree, use `rocwheel jax bazelrc` and `rocwheel jax commands`."
     )
 
 
@@ -214,7 +214,7 @@ def test_a_folder_without_git_is_refused(tmp_path: Path, name: str, found: str) 
     with pytest.raises(InputError) as caught:
         plan_migration(tmp_path / name, proposal=PROPOSAL)
     assert str(caught.value).startswith(f"{tmp_path / name}: {found}")
-    assert str(caught.value).endswith("; expected rocm-jax at commit 012345678 of 1 May 2026")
+    assert str(caught.value).endswith("; expected rocm-jax at commit 012345678 from May 1, 2026")
 
 
 def test_a_file_outside_of_the_checkout_is_not_written(checkout: Path, tmp_path: Path) -> None:

@@ -385,7 +385,7 @@ def dropped(old: OldCommand) -> Iterator[Note]:
 
 
 def wrong(old: OldCommand) -> Iterator[Note]:
-    """Yield errors that the old tool made silently with this command line."""
+    """Yield the bugs in the old tool that affect this command line."""
     yield from (Note(name, old_option.wrong) for name, old_option in (*_given(old), *_carried(old)) if old_option.wrong)
     yield Note(
         ".jax_configure.bazelrc",

@@ -270,7 +270,7 @@ def dropped(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
 
 
 def wrong(old: OldCommand) -> Iterator[Note]:
-    """Yield errors that the old tool made silently. JAX's wheels have no ``commit_info.py``."""
+    """Yield the bugs in the old tool that affect this command line. JAX's wheels have no ``commit_info.py``."""
     yield from (note for note in build_py.wrong(old) if not re.search(r"commit_info\.py|--commit", note.text))
 
 

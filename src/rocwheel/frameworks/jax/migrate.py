@@ -110,7 +110,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def expected(self) -> str:
         """The checkout that the edits are for."""
-        return f"rocm-jax at commit {self.commit[:9]} of {self.date}"
+        return f"rocm-jax at commit {self.commit[:9]} from {self.date}"
 
 
 @cache

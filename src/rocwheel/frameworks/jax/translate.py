@@ -55,7 +55,7 @@ class Translation(msgspec.Struct, frozen=True):
     """Assumptions about values that the command line omits, because the old tool detected them on the machine."""
     dropped: tuple[Note, ...]
     wrong: tuple[Note, ...]
-    """Errors that the old tool made silently with this command line."""
+    """The bugs in the old tool that affect this command line."""
 
 
 def translate(
