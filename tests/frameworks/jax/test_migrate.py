@@ -38,7 +38,12 @@ PROPOSAL = Proposal(
     "0123456789abcdef",
     "May 1, 2026",
     (
-        FileEdits(1, BAZELRC, "configs", (Edit(after="build -c opt\n", new="build:rocm_build -g\n"),)),
+        FileEdits(
+            1,
+            BAZELRC,
+            "configs",
+            (Edit(after="build -c opt\n", following="# Written by build.py", new="build:rocm_build -g\n"),),
+        ),
         FileEdits(1, "xla.patch", "the run path", create="--- a\n"),
         FileEdits(
             2,
@@ -50,7 +55,9 @@ PROPOSAL = Proposal(
             ),
         ),
         FileEdits(2, "Dockerfile", "no patchelf", (Edit(old="  patchelf \\\n"),)),
-        FileEdits(3, BUILD_PY, "warns", (Edit(after="import sys\n", new="\nprint('deprecated')\n"),)),
+        FileEdits(
+            3, BUILD_PY, "warns", (Edit(after="import sys\n", following="sys.exit(0)", new="\nprint('deprecated')\n"),)
+        ),
         FileEdits(4, BAZELRC, "nothing writes it", (Edit(old="\n# Written by build.py\ntry-import a\n"),)),
         FileEdits(4, BUILD_PY, "nothing calls it", delete=True),
     ),
@@ -145,6 +152,73 @@ def test_changes_to_new_lines_are_kept(checkout: Path) -> None:
         "ci/wheels.sh": f"{MIGRATED['ci/wheels.sh']}bazel run --config=rocm_build //b\n",
         "xla.patch": "--- another\n",
     }
+
+
+BLOCK = "# Everything that builds the wheels\nbuild:rocm_build -g\nbuild:rocm_build --verbose_failures\n"
+CONFIGS = Proposal(
+    "0123456789abcdef",
+    "1 May 2026",
+    (FileEdits(1, BAZELRC, "configs", (Edit(after="build -c opt\n", following="# Written by build.py", new=BLOCK),)),),
+)
+
+
+@pytest.mark.parametrize("old", ["# Everything that builds the wheels\n", "build:rocm_build -g\n"])
+def test_a_block_whose_lines_were_reworded_is_not_inserted_again(checkout: Path, old: str) -> None:
+    path = checkout / BAZELRC
+    path.write_text(f"build -c opt\n{BLOCK}\n# Written by build.py\n".replace(old, "# Reworded\n"))
+    assert plan_migration(checkout, phase=1, proposal=CONFIGS).changes == ()
+
+
+def test_a_block_that_was_moved_is_not_inserted_again(checkout: Path) -> None:
+    (checkout / BAZELRC).write_text(f"build -c opt\n\n# Written by build.py\n{BLOCK}")
+    assert plan_migration(checkout, phase=1, proposal=CONFIGS).changes == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "build -c opt\n# Reworded\nbuild:mine -g\n\n# Written by build.py\n",
+        "build -c opt\n\n# Written by build.py\nbuild:rocm_build -g\n",
+    ],
+    ids=["other lines after the text", "one of three lines elsewhere"],
+)
+def test_a_file_that_may_already_have_the_change_is_refused(checkout: Path, text: str) -> None:
+    (checkout / BAZELRC).write_text(text)
+    with pytest.raises(ProblemsError) as caught:
+        plan_migration(checkout, phase=1, proposal=CONFIGS)
+    assert caught.value.lines[1:] == (f"  {BAZELRC}: may already have edited lines after: build -c opt",)
+
+
+def test_a_line_that_many_files_have_does_not_mean_that_a_file_is_changed(checkout: Path) -> None:
+    script = "import fcntl\nimport glob\n\npython build/build.py build\n"
+    (checkout / "ci/wheels.sh").write_text(script)
+    edits = (
+        Edit(after="import fcntl\n", following="import logging", new="import glob\n"),
+        Edit(old="python build/build.py build\n", new="bazel run --config=rocm_build //a\n"),
+    )
+    proposal = Proposal("0123456789abcdef", "1 May 2026", (FileEdits(1, "ci/wheels.sh", "calls Bazel", edits),))
+    (change,) = plan_migration(checkout, phase=1, proposal=proposal).changes
+    assert change.after == "import fcntl\nimport glob\n\nbazel run --config=rocm_build //a\n"
+
+
+def test_another_file_with_the_name_of_a_new_file_is_refused(checkout: Path) -> None:
+    (checkout / "xla.patch").write_text("--- another\n")
+    with pytest.raises(ProblemsError) as caught:
+        migrate(checkout, 1)
+    assert caught.value.lines[1:] == ("  xla.patch: exists with other content",)
+    assert contents(checkout) == {**FILES, "xla.patch": "--- another\n"}
+
+
+def test_files_keep_their_permissions_and_new_files_have_those_of_the_umask(checkout: Path) -> None:
+    (checkout / "ci/wheels.sh").chmod(0o775)
+    (checkout / BAZELRC).chmod(0o600)
+    before = os.umask(0o027)
+    try:
+        migrate(checkout, 2)
+    finally:
+        os.umask(before)
+    modes = {name: (checkout / name).stat().st_mode & 0o7777 for name in ("ci/wheels.sh", BAZELRC, "xla.patch")}
+    assert modes == {"ci/wheels.sh": 0o775, BAZELRC: 0o600, "xla.patch": 0o640}
 
 
 def test_texts_that_differ_are_all_reported(checkout: Path) -> None:
@@ -260,7 +334,7 @@ def test_an_edit_of_rocm_jax_has_one_way_to_find_its_place(file: FileEdits) -> N
     for edit in file.edits:
         assert sum(map(bool, (edit.old, edit.after, edit.first))) == 1
         assert bool(edit.first) == bool(edit.lines) == (len(edit.digest) == 16)
-        assert edit.new or not edit.after
+        assert bool(edit.following) == bool(edit.after) <= bool(edit.new)
 
 
 def test_the_patch_for_xla_is_whole(tmp_path: Path) -> None:

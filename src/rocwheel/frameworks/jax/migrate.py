@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import os
 import re
+import stat
 import subprocess
 import textwrap
 from contextlib import ExitStack, suppress
@@ -32,24 +33,58 @@ if TYPE_CHECKING:
 Phase = Literal[1, 2, 3, 4]
 """The phases of the proposal: prepare, switch, deprecate, and remove."""
 
+State = Literal["done", "left", "unclear"]
+"""Whether a file has an edit. Without the new lines and the old text, that is unclear."""
+
 LAST_PHASE: Phase = 4
 _SWITCH: Phase = 2
 """The phase after which nothing calls build.py or runs patchelf."""
+_MARK_LENGTH = 12
+"""The length of a distinctive line. Many files have shorter lines, such as ``import glob``."""
 
 
 class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The replacement of a text by ``new``, or with ``after``, the insertion of ``new``.
 
     A long text isn't quoted: ``first`` is its first line, ``lines`` the number of its lines, and ``digest`` the
-    beginning of its SHA-256 hash.
+    beginning of its SHA-256 hash. ``following`` is the first line after ``after`` at the commit that isn't blank.
     """
 
     new: str = ""
     old: str = ""
     after: str = ""
+    following: str = ""
     first: str = ""
     lines: int = 0
     digest: str = ""
+
+    def state(self, text: str) -> State:
+        """Return whether a text still needs this edit. The new lines may have changes."""
+        lines = set(text.splitlines())
+        new = self.marks or self._new_lines
+        found = len(new & lines)
+        if self.is_intact(text):
+            if not self.after or not found:
+                return "left"
+            return "done" if found * 2 >= len(new) else "unclear"
+        if self.new:
+            return "done" if found else "unclear"
+        return "unclear" if self.beginning in lines else "done"
+
+    def is_intact(self, text: str) -> bool:
+        """Return whether a text has the old text, or nothing between ``after`` and ``following``."""
+        if not self.after:
+            return self.count(text) > 0
+        return any(_first_line(rest) == self.following for rest in text.split(self.after)[1:])
+
+    @property
+    def marks(self) -> set[str]:
+        """The new lines that are long enough to be only from this edit."""
+        return {line for line in self._new_lines if len(line.strip()) >= _MARK_LENGTH}
+
+    @property
+    def _new_lines(self) -> set[str]:
+        return set(filter(str.strip, self.new.splitlines())) - set(f"{self.old}{self.after}".splitlines())
 
     def count(self, text: str) -> int:
         """Return how often a text contains the old text."""
@@ -74,6 +109,10 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next(line for line in (self.first or self.old or self.after).splitlines() if line.strip())
 
 
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "")
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -89,15 +128,26 @@ class FileEdits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delete: bool = False
 
     def is_done(self, text: str | None) -> bool:
-        """Return whether a file has this change. The first new line decides, so that later changes don't matter."""
-        if self.create:
-            return text is not None
+        """Return whether a file has this change.
+
+        All edits of a file are written together. Therefore, a distinctive line of one edit decides, unless an old text
+        is still there.
+        """
         if text is None or self.delete:
             return text is None and self.delete
-        lines = text.splitlines()
-        if edit := next((edit for edit in self.edits if edit.new), None):
-            return next(line for line in edit.new.splitlines() if line.strip()) in lines
-        return self.edits[0].beginning not in lines
+        if self.create:
+            return text == self.create
+        return self.has_traces(text) or all(edit.state(text) == "done" for edit in self.edits)
+
+    def has_traces(self, text: str | None) -> bool:
+        """Return whether a file has distinctive new lines, and none of the old texts."""
+        if text is None or self.has_old(text):
+            return False
+        return any(edit.marks and edit.state(text) == "done" for edit in self.edits)
+
+    def has_old(self, text: str) -> bool:
+        """Return whether a file has one of the texts to replace."""
+        return any(not edit.after and edit.is_intact(text) for edit in self.edits)
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,7 +175,8 @@ class FileChange(msgspec.Struct, frozen=True):
     path: str
     before: str | None
     after: str | None
-    is_executable: bool = False
+    mode: int | None = None
+    """The permissions of a file that exists."""
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -146,9 +197,9 @@ class Migration(msgspec.Struct, frozen=True):
 def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, proposal: Proposal | None = None) -> Migration:
     """Plan the changes up to the end of a phase, without writing anything.
 
-    Changes that a file already has are skipped. Raises `InputError` for a folder that isn't a checkout of rocm-jax.
-    Raises `ProblemsError` with each text that differs from the expected commit, or each line of the checkout that would
-    still need build.py or patchelf.
+    Changes that a file already has are skipped, even if their lines were edited. Raises `InputError` for a folder that
+    isn't a checkout of rocm-jax. Raises `ProblemsError` with each text that differs from the expected commit, with each
+    file that may already be edited, or with each line of the checkout that would still need build.py or patchelf.
     """
     proposal = proposal or rocm_jax_proposal()
     root, paths = _tracked_files(folder, proposal.expected)
@@ -157,11 +208,15 @@ def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, proposal: Proposa
         remedy = "For JAX's own tree, use `rocwheel jax bazelrc` and `rocwheel jax commands`."
         raise InputError(folder, f"has no {_BUILD_PY}", expected=proposal.expected, remedy=remedy)
     deleted = {edit.path for edit in proposal.files if edit.delete}
+    chosen = [edit for edit in proposal.files if edit.phase <= phase]
+    begun = {edit.phase for edit in chosen if edit.has_traces(files.text(edit.path))}
     left, problems = list[FileEdits](), list[InputError]()
-    for edit in (edit for edit in proposal.files if edit.phase <= phase):
+    for edit in chosen:
         text = files.text(edit.path)
         if edit.is_done(text) or (text is None and edit.path in deleted):
             continue
+        if edit.create and text is not None and edit.phase in begun:
+            continue  # this file may have changes, too
         left.append(edit)
         problems += files.edit(edit)
     if problems:
@@ -220,19 +275,24 @@ class _Files:
     def edit(self, change: FileEdits) -> Iterator[InputError]:
         """Edit a file, and yield the edits that don't fit."""
         text = self.text(change.path)
-        if change.create:
+        if change.create and text is None:
             self._after[change.path] = change.create
+        elif change.create:
+            yield InputError(change.path, "exists with other content")
         elif text is None:
             yield InputError(change.path, "doesn't exist")
         elif change.delete:
             self._after[change.path] = None
         else:
-            for edit in change.edits:
-                if (count := edit.count(text)) == 1:
-                    text = edit.applied(text)
-                else:
-                    beginning = textwrap.shorten(edit.beginning, _TEXT_WIDTH, placeholder="...")
+            has_old = change.has_old(text)
+            for edit in [edit for edit in change.edits if edit.state(text) != "done"]:
+                beginning = textwrap.shorten(edit.beginning, _TEXT_WIDTH, placeholder="...")
+                if (count := edit.count(text)) != 1:
                     yield InputError(change.path, f"has this text {count} times: {beginning}")
+                elif edit.state(text) == "unclear" and not has_old:
+                    yield InputError(change.path, f"may already have edited lines after: {beginning}")
+                else:
+                    text = edit.applied(text)
             self._after[change.path] = text
 
     def lines(self, path: str) -> Sequence[str]:
@@ -246,8 +306,9 @@ class _Files:
         """Yield each changed file, sorted by path."""
         for path, after in sorted(self._after.items()):
             if after != self._before[path]:
-                is_executable = os.access(self._root / path, os.X_OK)
-                yield FileChange(path, self._before[path], after, is_executable)
+                before = self._before[path]
+                mode = None if before is None else stat.S_IMODE((self._root / path).stat().st_mode)
+                yield FileChange(path, before, after, mode)
 
 
 _MOST_BYTES = 1 << 20
@@ -290,7 +351,7 @@ def text_patch(names: tuple[str, str], before: str, after: str) -> str:
 
 
 def _file_patch(change: FileChange) -> str:
-    mode = "100755" if change.is_executable else "100644"
+    mode = "100755" if (change.mode or 0) & stat.S_IXUSR else "100644"
     old, new = f"a/{change.path}", f"b/{change.path}"
     head = f"diff --git {old} {new}\n"
     if change.before is None:
@@ -306,17 +367,18 @@ _ANY_WRITE = 0o222
 def apply_changes(root: Path, changes: Sequence[FileChange]) -> None:
     """Write changes to a checkout.
 
-    First, all new contents are written under temporary names, so that a full disk changes nothing. Raises
-    `ProblemsError` with all files that can't be written.
+    First, all new contents are written under temporary names, so that a full disk changes nothing. Files keep their
+    permissions. Raises `ProblemsError` with all files that can't be written.
     """
     if problems := list(_write_problems(root, changes)):
         subject = f"{root}: no file was changed"
         raise ProblemsError(subject, problems)
+    new_mode = _new_mode()
     with ExitStack() as stack:
         targets = []
         for change in changes:
             if change.after is not None:
-                target = AtomicFile(root / change.path, mode=0o755 if change.is_executable else 0o644)
+                target = AtomicFile(root / change.path, mode=new_mode if change.mode is None else change.mode)
                 stack.callback(target.discard)
                 target.write(change.after.encode(errors="surrogateescape"))
                 target.file.flush()
@@ -326,6 +388,13 @@ def apply_changes(root: Path, changes: Sequence[FileChange]) -> None:
     for change in changes:
         if change.after is None:
             _delete(root, root / change.path)
+
+
+def _new_mode() -> int:
+    """Return the permissions of new files, which only a call that sets the process's umask can tell."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 def _write_problems(root: Path, changes: Sequence[FileChange]) -> Iterator[WorkError]:
