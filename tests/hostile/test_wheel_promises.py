@@ -195,3 +195,60 @@ def test_pip_and_uv_refuse_or_install_differently_what_is_written_of_them(tmp_pa
     ]
     by_pip, by_uv = _installed(pip, tmp_path / "pip"), _installed([*uv, wheel], tmp_path / "uv")
     assert (by_pip is None or by_uv is None or by_pip != by_uv) == (name in LAYOUTS)
+
+
+def _command(target: str) -> bytes:
+    return f"[console_scripts]\nx = {target}\n".encode()
+
+
+def _scheme(name: str, path: str) -> str:
+    return f"{name}-1.0.data/{path}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_found"),
+    [
+        ({"one-1.0.dist-info/entry_points.txt": _command("one:f")}, {}, False),
+        (
+            {"one-1.0.dist-info/entry_points.txt": _command("one:f")},
+            {"two-1.0.dist-info/entry_points.txt": _command("two:f")},
+            True,
+        ),
+        (
+            {"one-1.0.dist-info/entry_points.txt": _command("one:f")},
+            {_scheme("two", "scripts/x"): b"#!python\n"},
+            True,
+        ),
+        ({"one-1.0.dist-info/entry_points.txt": _command("one:f")}, {_scheme("two", "data/bin/x"): b""}, True),
+        ({_scheme("one", "scripts/x"): b"#!python\n"}, {_scheme("two", "data/bin/x"): b""}, True),
+        (
+            {"one-1.0.dist-info/entry_points.txt": _command("one:f"), _scheme("one", "scripts/x"): b"#!python\n"},
+            {},
+            True,
+        ),
+        ({"one-1.0.dist-info/entry_points.txt": _command("one:f") + b"[gui_scripts]\nx = one:g\n"}, {}, True),
+        ({_scheme("one", "headers/x.h"): b"1"}, {_scheme("two", "data/include/x.h"): b"2"}, False),
+        ({_scheme("one", "headers/x.h"): b"1", _scheme("one", "data/include/one/x.h"): b"2"}, {}, False),
+    ],
+    ids=[
+        "one command",
+        "two commands",
+        "a command and a script",
+        "a command and a program",
+        "a script and a program",
+        "a command and a script of a wheel",
+        "two groups",
+        "headers of two wheels",
+        "headers of a wheel",
+    ],
+)
+def test_programs_that_installers_write_over_each_other_are_told(
+    run: Run, tmp_path: Path, first: dict[str, bytes], second: dict[str, bytes], *, is_found: bool
+) -> None:
+    wheels = [
+        make_wheel(tmp_path, name, {f"{name}/__init__.py": b"def f(): pass\ng = f\n", **files}, tag="py3-none-any")
+        for name, files in (("one", first), ("two", second))
+    ]
+    done = run("audit", *wheels, "--select", "path-collision")
+    assert (done.status == 1) == is_found, done.stdout
+    assert ("bin/x" in done.stdout) == is_found

@@ -141,6 +141,14 @@ def find_script_problems(
                 yield MetadataProblem(f"the command {quoted(name)} {found}", (kind, name))
 
 
+def read_commands(text: bytes) -> tuple[tuple[str, str], ...]:
+    """Return the names and object references of the commands in ``entry_points.txt``; none if it is unreadable."""
+    with suppress(InputError):
+        groups = parse_entry_points("", text)
+        return tuple(command for group in SCRIPT_GROUPS for command in groups.get(group, {}).items())
+    return ()
+
+
 class _Modules:
     """The names that modules define. Each module is read only once, and its syntax tree isn't kept."""
 

@@ -39,6 +39,7 @@ from rocwheel.environment.dist_info import (
     is_source,
     mentioned_in_binary,
     mentioned_in_source,
+    read_commands,
     read_distribution,
 )
 from rocwheel.environment.file_reports import read_device_report, read_pe_report
@@ -226,7 +227,10 @@ def _open_wheel(path: Path, *, context: bool) -> tuple[Distribution, tuple[ZipMe
     distribution = msgspec.structs.replace(
         distribution, refused=refused, other_digests=digests, problems=(*distribution.problems, *layout)
     )
-    if (scripts := by_name.get(f"{dist_info}/{ENTRY_POINTS}")) is not None and not context:
+    scripts = by_name.get(f"{dist_info}/{ENTRY_POINTS}")
+    if scripts is not None:
+        distribution = msgspec.structs.replace(distribution, commands=read_commands(read_member(scripts)))
+    if scripts is not None and not context:
         placed = {installed_path(member.name, distribution.layout): member for member in members}
         problems = find_script_problems(read_member(scripts), placed, lambda place: _read_source(placed[place]))
         distribution = msgspec.structs.replace(distribution, script_problems=tuple(problems))

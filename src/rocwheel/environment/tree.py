@@ -72,6 +72,8 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """Faults in the headers of the wheel's archive that installers reject, although the archive is readable."""
     script_problems: tuple[MetadataProblem, ...] = ()
     """The problems with the distribution's commands."""
+    commands: tuple[tuple[str, str], ...] = ()
+    """The names and object references of the commands that installers create for a wheel."""
 
     @property
     def label(self) -> str:

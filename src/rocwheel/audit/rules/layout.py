@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import stat
 from collections import defaultdict
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.environment.tree import find_conflicts
+from rocwheel.environment.tree import InstalledFile, find_conflicts
 from rocwheel.targets.serving import split_overlay_path
 from rocwheel.wheels.zip_refusals import outside_reason
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.environment.tree import InstalledFile
 
 _AUDITWHEEL_NAME = re.compile(r"-[0-9a-f]{8}\.so(\.|$)")
 """The end of a SONAME from auditwheel: a hash of the library before its run path changed."""
@@ -134,7 +134,7 @@ def _collisions(subject: Subject) -> Iterator[Evidence]:
     if subject.tree.is_prefix:
         return
     owners = subject.tree.owners
-    for conflict in find_conflicts(subject.tree.files):
+    for conflict in find_conflicts([*subject.tree.files, *_commands(subject)]):
         audited = [file for file in conflict.files if not subject.tree.is_context(file)]
         if not audited:
             continue
@@ -143,6 +143,21 @@ def _collisions(subject: Subject) -> Iterator[Evidence]:
         among = f" (in {' and '.join(labels)})" if len(labels) > 1 else ""
         names = (owners[holder].name for holder in holders)
         yield Evidence(audited[0].source, conflict.found + among, facts=(conflict.path, *names))
+
+
+def _commands(subject: Subject) -> Iterator[InstalledFile]:
+    """Yield the programs that installers create for the commands in the entry points of wheels."""
+    for owner in subject.tree.distributions:
+        folder = owner.layout.scheme_folder("scripts", "")
+        suffix = ".exe" if owner.layout.is_windows else ""
+        for name, reference in owner.commands:
+            yield InstalledFile(
+                path=f"{folder}{name}{suffix}",
+                distribution=owner.source,
+                source=f"{owner.source}!{owner.dist_info}/entry_points.txt",
+                size=0,
+                sha256=hashlib.sha256(reference.encode()).digest(),
+            )
 
 
 def _outside(subject: Subject) -> Iterator[Evidence]:
