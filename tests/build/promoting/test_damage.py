@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from rocwheel.build.promoting.promote import PromoteJob
 from rocwheel.build.promoting.versions import VersionChange
 from rocwheel.core.errors import InputError, ProblemsError
+from rocwheel.wheels.metadata import parse_core_metadata
 from tests.support.bombs import tar_block
 from tests.support.damage import damaged, unless_refused
 from tests.support.example_counts import examples
-from tests.support.wheels import make_wheel, members
+from tests.support.wheels import make_wheel, members, write_wheel
 
 CHANGE = VersionChange("1.0rc1", "1.0")
 BUILD_INFO = b"VERSION = '1.0rc1'\nREQUIRES = ['demo-core==1.0rc1']\nEXTRAS = {'a': [('b==1.0rc1', '')]}\n"
@@ -90,6 +91,38 @@ def test_a_record_that_is_no_csv_is_refused_by_name_and_nothing_is_written(tmp_p
     with pytest.raises(InputError, match=r"whl!demo-1\.0rc1\.dist-info/RECORD: can't be read \(.+\); expected CSV"):
         PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_promoted"),
+    [
+        (b"\nVersion: 1.0rc1", b"\nVersion:\n 1.0rc1", True),
+        (b"\nVersion: 1.0rc1", b"\nVERSION:   1.0rc1", True),
+        (b"\n", b"\r\n", True),
+        (b"\n", b"\r", False),
+        (b"\nVersion: 1.0rc1", b"\rVersion: 1.0rc1", False),
+    ],
+    ids=["folded", "capitals", "CRLF", "CR", "CR before it"],
+)
+def test_a_promoted_wheel_has_the_new_version_or_is_refused(
+    tmp_path: Path, old: bytes, new: bytes, *, is_promoted: bool
+) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
+    contents = members(wheel)
+    info = "demo-1.0rc1.dist-info"
+    contents[f"{info}/METADATA"] = contents[f"{info}/METADATA"].replace(old, new)
+    del contents[f"{info}/RECORD"]
+    write_wheel(wheel, info, contents)
+    out = tmp_path / "out"
+    if not is_promoted:
+        with pytest.raises(InputError, match=r"can't be promoted|would still"):
+            PromoteJob(wheel.parent, "1.0", out).run()
+        assert not out.exists()
+        return
+    PromoteJob(wheel.parent, "1.0", out).run()
+    [promoted] = out.iterdir()
+    metadata = members(promoted)["demo-1.0.dist-info/METADATA"]
+    assert str(parse_core_metadata(metadata)[0]["version"]) == "1.0"
 
 
 @given(st.text(max_size=60) | st.from_regex(r"[a-z]+ *== *1\.0(rc1|\+[a-z.]+)?(;.*)?", fullmatch=True))

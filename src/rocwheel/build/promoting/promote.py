@@ -20,7 +20,7 @@ from packaging.version import Version
 from rocwheel.artifacts.sdk_files import DIST_INFO_PATH
 from rocwheel.build.placement import canonical_order
 from rocwheel.build.planning.selector import requires_txt
-from rocwheel.build.promoting.candidates import BUILD_INFO, Candidate, read_build_info, read_candidates
+from rocwheel.build.promoting.candidates import BUILD_INFO, Candidate, read_build_info, read_candidate, read_candidates
 from rocwheel.build.promoting.kept_targets import HostExtras, KeptTargets, host_extras
 from rocwheel.build.promoting.versions import VersionChange, find_broken, find_leftovers, rocm_version, says_version
 from rocwheel.build.sdk_source import render_literals
@@ -288,7 +288,18 @@ def write_promoted(
     else:
         stem = path.name.removesuffix(".tar.gz")
         write_sdist(path, stem, {**promotion.candidate.files, **promotion.changed}, mtime=source_date.seconds)
+    _read_back(promotion, path, folder)
     return path
+
+
+def _read_back(promotion: Promotion, path: Path, folder: Path) -> None:
+    """Raise `InputError` about the candidate if the written file contradicts its name, or isn't readable."""
+    try:
+        read_candidate(path, folder)
+    except InputError as e:
+        found = f"can't be promoted: the new file {e.found}"
+        remedy = "Build the candidate again with plain header lines in its metadata."
+        raise InputError(promotion.candidate.path, found, expected=e.expected, remedy=remedy) from e
 
 
 def _write_wheel(
