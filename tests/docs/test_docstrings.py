@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import doctest
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tests.support.places import ROOT
@@ -58,3 +60,10 @@ def test_docstrings_say_which_errors_are_raised() -> None:
         if not any(word in (ast.get_docstring(node) or "").lower() for word in ("raise", "refuse"))
     ]
     assert silent == []
+
+
+def test_examples_in_docstrings_print_what_they_show() -> None:
+    paths = [path.relative_to(SOURCE.parent) for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text()]
+    results = {str(path): doctest.testmod(import_module(".".join(path.with_suffix("").parts))) for path in paths}
+    assert len(results) > 10
+    assert [path for path, result in results.items() if result.failed or not result.attempted] == []

@@ -79,8 +79,8 @@ def match_checksums(listed: Mapping[str, str], names: Collection[str]) -> dict[s
     also matches. So does a name without its folders if no other file has the same last part. Files with conflicting
     digests never match.
 
-    >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"]) {'gfx906/x': '1', 'gfx942/x':
-    '2'}
+    >>> match_checksums({"out/gfx906/x": "1", "gfx942/x": "2"}, ["gfx906/x", "gfx942/x"])
+    {'gfx906/x': '1', 'gfx942/x': '2'}
     """
     alike: dict[str, list[str]] = defaultdict(list)
     for name in listed:

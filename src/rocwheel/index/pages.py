@@ -441,8 +441,9 @@ def with_digest(page: bytes) -> bytes:
 def is_as_made(page: bytes) -> bool:
     r"""Return whether a page is unchanged since `with_digest`. A page without a digest only needs to be complete.
 
-    >>> page = with_digest(b"<html></html>\n") >>> is_as_made(page), is_as_made(page.replace(b"></", b">!</")) (True,
-    False)
+    >>> page = with_digest(b"<html></html>\n")
+    >>> is_as_made(page), is_as_made(page.replace(b"></", b">!</"))
+    (True, False)
     """
     body, begin, _ = page.rpartition(_BEGIN)
     if page.endswith(_LAST):  # pages from older versions end like this

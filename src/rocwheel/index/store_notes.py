@@ -50,8 +50,9 @@ def until_done(attempt: Callable[[], T]) -> T:
 class First(msgspec.Struct):
     """A value for the first attempt only. Later attempts query the store.
 
-    >>> page = First("as it was listed") >>> page.take(lambda: "as it is now"), page.take(lambda: "as it is now") ('as
-    it was listed', 'as it is now')
+    >>> page = First("as it was listed")
+    >>> page.take(lambda: "as it is now"), page.take(lambda: "as it is now")
+    ('as it was listed', 'as it is now')
     """
 
     value: object | None

@@ -148,7 +148,8 @@ class StoredFile(msgspec.Struct, frozen=True):
 def is_same_tag(before: str | None, now: str | None) -> bool:
     """Return whether two tags may belong to the same bytes. Listings of some stores omit the quotes.
 
-    >>> is_same_tag("1f", '"1f"'), is_same_tag('"1f"', '"2e"'), is_same_tag(None, '"2e"') (True, False, True)
+    >>> is_same_tag("1f", '"1f"'), is_same_tag('"1f"', '"2e"'), is_same_tag(None, '"2e"')
+    (True, False, True)
     """
     return before is None or now is None or before.strip('"') == now.strip('"')
 

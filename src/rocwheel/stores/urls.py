@@ -32,7 +32,8 @@ def is_url(text: object) -> bool:
     A URL has a scheme of letters and digits, followed by ``://``. In a path, a slash would precede these characters.
     Schemes that stores don't support also count, so that `parse_url` can reject them.
 
-    >>> is_url("s3://bucket/dist"), is_url("dist/x.whl"), is_url("./a://b") (True, False, False)
+    >>> is_url("s3://bucket/dist"), is_url("dist/x.whl"), is_url("./a://b")
+    (True, False, False)
     """
     scheme, mark, _ = str(text).partition("://")
     return bool(mark) and scheme.isascii() and scheme[:1].isalpha() and scheme.replace("+", "").isalnum()
@@ -145,7 +146,8 @@ def split_file_url(url: str) -> tuple[str, str]:
 def url_below(url: str, name: str) -> str:
     """Return the URL of a file or folder below a folder's URL. The query in a web server's URL stays.
 
-    >>> url_below("https://host/dist?token=1", "a b") 'https://host/dist/a%20b?token=1'
+    >>> url_below("https://host/dist?token=1", "a b")
+    'https://host/dist/a%20b?token=1'
     """
     if not is_web_url(url):
         return f"{url.rstrip('/')}/{quote(name)}"
@@ -175,7 +177,8 @@ def shown_url(url: str) -> str:
 def hide_users(text: str) -> str:
     """Return a text for messages and documents, in which URLs have no user and password.
 
-    >>> hide_users("x @ https://me:word@host/x.whl") 'x @ https://host/x.whl'
+    >>> hide_users("x @ https://me:word@host/x.whl")
+    'x @ https://host/x.whl'
     """
     return _USER.sub("", text)
 
@@ -207,7 +210,8 @@ def make_address(place: str) -> str:
     The result is a URL without a user, quoting, and dots, or an absolute path. Symlinks to folders are followed. If the
     file itself is a symlink, that symlink is not followed.
 
-    >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl") 's3://bucket/dist/x-1.0+a.whl'
+    >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl")
+    's3://bucket/dist/x-1.0+a.whl'
     """
     if is_url(place) and urlsplit(place).scheme != "file":
         parts = urlsplit(shown_url(place))
@@ -219,7 +223,8 @@ def make_address(place: str) -> str:
 def without_secrets(text: str) -> str:
     """Return a third-party text, in which URLs have the form of `shown_url`.
 
-    >>> without_secrets("no `https://me:word@host/x?token=1`, sorry") 'no `https://host/x`, sorry'
+    >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
+    'no `https://host/x`, sorry'
     """
     return _IN_TEXT.sub(lambda url: shown_url(f"https{url[0]}").removeprefix("https"), text)
 
@@ -238,7 +243,8 @@ def keep_user(url: str, origin: str) -> str:
 def split_user(url: str) -> tuple[str, str]:
     """Return a URL without user, password, and fragment, and the value of the ``Authorization`` header (:rfc:`7617`).
 
-    >>> split_user("https://me:word@host/x") ('https://host/x', 'Basic bWU6d29yZA==')
+    >>> split_user("https://me:word@host/x")
+    ('https://host/x', 'Basic bWU6d29yZA==')
     """
     parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")

@@ -69,10 +69,14 @@ class OpenBill(NamedTuple):
     """The distribution's dependencies, or an empty dictionary if the bill doesn't list any."""
 
     def rename(self, old: str, new: str) -> None:
-        """Replace the suffix ``old`` by ``new`` in the distribution's package URL, ``bom-ref``, and reference."""
+        """Replace the suffix ``old`` by ``new`` in the distribution's package URL, ``bom-ref``, and reference.
+
+        A package URL spells the ``+`` of a local version as ``%2B``.
+        """
         for table, name in ((self.subject, "bom-ref"), (self.subject, "purl"), (self.own, "ref")):
-            if isinstance(text := table.get(name), str) and text.endswith(old):
-                table[name] = f"{text.removesuffix(old)}{new}"
+            before, after = (text.replace("+", "%2B") if name == "purl" else text for text in (old, new))
+            if isinstance(text := table.get(name), str) and text.endswith(before):
+                table[name] = f"{text.removesuffix(before)}{after}"
 
 
 def open_bill(data: bytes, source: str) -> OpenBill:
@@ -135,7 +139,8 @@ def _changed(data: bytes, record: bytes, notes: str, name: str, source: str) -> 
 def change_notes(command: str, files: Mapping[str, Sequence[str]]) -> str:
     """Return a note about a command's changes to a wheel's files; ``files`` maps each action to file names.
 
-    >>> change_notes("rocwheel repair", {"changed": ["a", "b"], "left out": []}) 'rocwheel repair: changed a, b'
+    >>> change_notes("rocwheel repair", {"changed": ["a", "b"], "left out": []})
+    'rocwheel repair: changed a, b'
     """
     return f"{command}: {'; '.join(f'{what} {first_of(names, _MOST)}' for what, names in files.items() if names)}"
 

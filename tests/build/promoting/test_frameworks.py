@@ -275,6 +275,48 @@ def test_requirements_that_the_new_version_would_break_stop_the_promotion(dist: 
     ]
 
 
+def test_a_range_that_moves_past_its_own_end_stops_the_promotion(dist: Path) -> None:
+    requires = ("rocm[libraries]>=10.0.0rc1,<10.0.1",)
+    wheel = make_wheel(dist, "demo", {}, version="1.0+rocm10.0.0rc1", requires=requires)
+    (found,) = problems(dist, "10.0.1")
+    assert found.startswith(
+        f"DIST/{wheel.name}: requires 'rocm[libraries]<10.0.1,>=10.0.1', but the new version is 10.0.1; "
+    )
+
+
+def test_a_framework_alone_says_the_commit_of_its_rocm_in_its_requirements(dist: Path, tmp_path: Path) -> None:
+    requires = ("rocm[libraries]==10.0.0.dev0+abc1234",)
+    files = {"demo/_rocm_init.py": b"VERSION = '10.0.0.dev0+abc1234'\n"}
+    make_wheel(dist, "demo", files, version="2.9.0+devrocm10.0.0.dev0.abc1234", requires=requires)
+    PromoteJob(dist, NEW, tmp_path / "out").run()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["demo-2.9.0+rocm10.0.0-py3-none-linux_x86_64.whl"]
+    assert headers(tmp_path / "out", "demo", "Requires-Dist") == ["Requires-Dist: rocm[libraries]==10.0.0"]
+    assert member(tmp_path / "out", "demo", "_rocm_init.py") == "VERSION = '10.0.0'\n"
+
+
+def test_an_epoch_does_not_fit_into_the_version_of_a_framework(dist: Path) -> None:
+    wheel = make_wheel(dist, "demo", {}, version="2.9.0+rocm10.0.0rc1")
+    assert problems(dist, "1!10.0.0") == [
+        (
+            f"--to: is 1!10.0.0, whose epoch can't be in the version of {wheel.name}; expected a version without an "
+            "epoch, such as 7.2.0"
+        ),
+    ]
+
+
+def test_a_promoted_build_with_a_local_version_is_that_of_a_build_with_the_new_version(tmp_path: Path) -> None:
+    folders = {}
+    for version in ("10.0.0.dev0+abc1234", NEW):
+        folders[version] = tmp_path / version
+        BuildJob(PlanJob(SAMPLE_SDK, options=PlanOptions(version=version)), folders[version]).run()
+    PromoteJob(folders["10.0.0.dev0+abc1234"] / "dist", NEW, tmp_path / "out").run()
+    built, promoted = (
+        {path.name: path.read_bytes() for path in folder.iterdir()}
+        for folder in (folders[NEW] / "dist", tmp_path / "out")
+    )
+    assert [name for name, data in promoted.items() if data != built[name]] == []
+
+
 def test_frameworks_for_other_versions_of_rocm_are_refused(dist: Path) -> None:
     for version in ("1.0+rocm10.0.0rc1", "1.0+rocm10.0.0rc2"):
         make_wheel(dist, "demo", {}, version=version)

@@ -103,8 +103,9 @@ def _package_url(package: SourcePackage) -> str:
 def vendor_of(package: SourcePackage) -> str:
     """Return the supplier of a package in lowercase: its origin, or its maintainer's organization. Empty if unknown.
 
-    >>> from rocwheel.artifacts.sdk_files import SourcePackage >>> vendor_of(SourcePackage("rocblas",
-    "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>")) 'amd'
+    >>> from rocwheel.artifacts.sdk_files import SourcePackage
+    >>> vendor_of(SourcePackage("rocblas", "4.0.0.60002-115~22.04", "amd64", maintainer="ROCm <rocm@amd.com>"))
+    'amd'
     """
     if package.origin:
         return package.origin.lower()

@@ -22,7 +22,14 @@ from rocwheel.build.placement import canonical_order
 from rocwheel.build.planning.selector import requires_txt
 from rocwheel.build.promoting.candidates import BUILD_INFO, Candidate, read_build_info, read_candidate, read_candidates
 from rocwheel.build.promoting.kept_targets import HostExtras, KeptTargets, host_extras
-from rocwheel.build.promoting.versions import VersionChange, find_broken, find_leftovers, rocm_version, says_version
+from rocwheel.build.promoting.versions import (
+    VersionChange,
+    find_broken,
+    find_leftovers,
+    required_sdk_versions,
+    rocm_version,
+    says_version,
+)
 from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
@@ -221,6 +228,7 @@ def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str
     by_version: defaultdict[str, list[Candidate]] = defaultdict(list)
     own = [candidate for candidate in candidates if candidate.name not in _INDEPENDENT] or candidates
     plain = {candidate.version for candidate in own if not rocm_version(candidate.version)}
+    plain |= {version for candidate in own for version in required_sdk_versions(candidate)}
     for candidate in own:
         by_version[rocm_version(candidate.version, plain) or candidate.version].append(candidate)
     problems = []
@@ -236,6 +244,10 @@ def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str
             found = f"is {new}, which is lower than {version}, the version of {_names(group)}"
             expected = "a later version, because installers would prefer the candidates"
             problems.append(InputError(_OPTION, found, expected=expected))
+    frameworks = [candidate for candidate in own if rocm_version(candidate.version)]
+    if new and frameworks and Version(new).epoch:
+        found = f"is {new}, whose epoch can't be in the version of {_names(frameworks)}"
+        problems.append(InputError(_OPTION, found, expected="a version without an epoch, such as 7.2.0"))
     raise_all(str(dist), problems)
     return next(iter(by_version))
 

@@ -37,6 +37,7 @@ from rocwheel.wheels.zip_reader import read_member
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 
 _LOCAL = re.compile(
@@ -240,6 +241,12 @@ _TEXTS = (".py", ".json", ".toml", ".cfg", ".cmake", ".pc", ".h")
 """The suffixes of text files in which the version matters at run time or in builds."""
 
 
+def required_sdk_versions(candidate: Candidate) -> set[str]:
+    """Return the exact versions of SDK packages that a candidate requires."""
+    requirements = [one for one in _read_requirements(candidate.metadata) if is_of_sdk(canonicalize_name(one.name))]
+    return {one.version for found in requirements for one in found.specifier if one.operator in {"==", "==="}}
+
+
 def find_leftovers(candidate: Candidate, changed: Mapping[str, bytes], change: VersionChange) -> Iterator[InputError]:
     """Yield an error for each file of a wheel that would still state the old version, and for each such requirement.
 
@@ -292,25 +299,33 @@ def _stating_lines(module: ast.Module, version: str, *, is_clear: bool) -> Itera
 
 
 def find_broken(promoted: Sequence[tuple[Candidate, bytes]], change: VersionChange) -> list[InputError]:
-    """Return an error for each requirement for the set that the old versions satisfied but the new versions don't.
+    """Return an error for each requirement that the old versions of the set satisfied, but its new form doesn't allow.
 
-    Each candidate comes with its new METADATA.
+    Each candidate comes with its new METADATA, which may lack some of the requirements.
     """
     old: dict[str, set[str]] = {}
     for candidate, _ in promoted:
         old.setdefault(canonicalize_name(candidate.name), set()).add(candidate.version)
     problems = []
     for candidate, metadata in promoted:
-        for requirement in readable_requirements(parse_core_metadata(metadata)[0].get("requires_dist", ())):
-            name = canonicalize_name(requirement.name)
+        kept = set(map(str, _read_requirements(metadata)))
+        any_name = candidate.version == change.old
+        for before in _read_requirements(candidate.metadata):
+            after = next(iter(readable_requirements([change.requirement(str(before), any_name=any_name)])), before)
+            name = canonicalize_name(before.name)
             versions = old.get(name, {change.old} if is_of_sdk(name) else set())
             news = {change.version(version) for version in versions}
-            if _is_met(requirement.specifier, versions) and not _is_met(requirement.specifier, news):
-                found = f"requires {quoted(str(requirement))}, but the new version is {', '.join(sorted(news))}"
+            is_broken = _is_met(before.specifier, versions) and not _is_met(after.specifier, news)
+            if is_broken and str(after) in kept:
+                found = f"requires {quoted(str(after))}, but the new version is {', '.join(sorted(news))}"
                 expected = "a requirement that the old and the new version satisfy"
                 remedy = "Build the wheel with another requirement."
                 problems.append(InputError(candidate.path, found, expected=expected, remedy=remedy))
     return problems
+
+
+def _read_requirements(metadata: bytes) -> list[Requirement]:
+    return list(readable_requirements(parse_core_metadata(metadata)[0].get("requires_dist", ())))
 
 
 def _is_met(specifier: SpecifierSet, versions: Iterable[str]) -> bool:
