@@ -175,7 +175,7 @@ class Member(msgspec.Struct, frozen=True):
     """The ``/``-separated path relative to the artifact. It begins with a stage folder."""
     kind: FileKind
     mode: int
-    """The permission bits. For symlinks, they have no meaning and are 0o777."""
+    """The permission bits. For symlinks, they are meaningless and are set to 0o777."""
     source: FileRange | None = None
     """The bytes of a file, or `None` for symlinks and directories."""
     link: str | None = None

@@ -65,8 +65,8 @@ def open_catalog(
 ) -> Iterator[Catalog]:
     """Read the artifacts in ``directory`` and in the folders ``more`` as one catalog, combined by `unite_artifacts`.
 
-    ``unread`` and the errors are as in `open_artifacts`. ``check`` receives the entries of each folder before they are
-    combined. It raises errors that concern several folders.
+    ``unread`` and the errors are the same as in `open_artifacts`. ``check`` receives the entries of each folder before
+    they are combined. It raises errors that concern several folders.
 
     The file ranges are valid inside the block, in every thread and in every process of the same user on this machine.
     """

@@ -62,7 +62,7 @@ class _Related(Protocol):
 def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
     """Return the names of packages that need a missing ROCm package. Other packages might supply it.
 
-    Required and recommended packages count. If only one package is given, it is always returned.
+    Required and recommended packages are considered. If only one package is given, it is always returned.
     """
     if len({package.name for package in packages}) == 1:
         return frozenset(package.name for package in packages)
@@ -251,7 +251,7 @@ def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
 
 
 def _versions(*controls: DebControl) -> list[str]:
-    """Return texts that distinguish packages with the same name: their versions, and different architectures."""
+    """Return strings that distinguish packages with the same name: their versions, and different architectures."""
     machines = {one.architecture for one in controls}
     return [
         f"version {one.version}" + (f" for {one.architecture}" if machines - {one.architecture} else "")

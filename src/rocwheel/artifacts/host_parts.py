@@ -71,7 +71,7 @@ class Moves:
         """Return whether the content at ``old`` in one file is at ``new`` in the other file.
 
         An address belongs to a section if it is at most ``margin`` bytes away, because addresses in instructions and
-        tables are often slightly off. With ``is_code``, only sections with instructions count.
+        tables are often slightly off. With ``is_code``, only sections with instructions are considered.
         """
         if not is_code and (old, new) in self._points:
             return True

@@ -156,7 +156,7 @@ class LinkTree:
 
 _CHUNK = 1 << 20
 _LARGEST_TEXT = 16 << 20
-"""The size limit in bytes. Files that tables edit have a few hundred thousand bytes at most."""
+"""The size limit in bytes. Files that tables edit are a few hundred thousand bytes at most."""
 _OVERLAY = "base/aux-overlay/stage"
 """The stage folder that TheRock uses for files from the build of the SDK itself."""
 

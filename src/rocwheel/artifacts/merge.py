@@ -115,7 +115,7 @@ def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack:
 
 
 def _united(host: HostFiles, stack: ExitStack) -> Iterator[ShardFile]:
-    """Yield the host files. Files with new content are unnamed files that exist as long as ``stack``."""
+    """Yield the host files. Files with new content are unnamed files that exist as long as ``stack`` does."""
     for file in host.files:
         content = host.united.get(file.key)
         if content is None:

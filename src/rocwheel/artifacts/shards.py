@@ -132,7 +132,7 @@ class ShardDifference(msgspec.Struct, frozen=True):
 
 
 class MissingTarget(msgspec.Struct, frozen=True):
-    """A target that an artifact with device files lacks, although its shard was built for that target."""
+    """A target that an artifact with device files lacks, even though its shard was built for that target."""
 
     artifact: str
     """The name of the artifact. Empty if the target is declared, but missing from all artifacts of a shard."""
@@ -179,7 +179,7 @@ def may_differ(path: str) -> str | None:
 
 
 def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -> list[ShardFile]:
-    """Return the device files of all shards. Equal files at the same path count once; different files are a problem.
+    """Return the device files of all shards. Equal files at a path are counted once; different files are a problem.
 
     The contents of each file are also compared with its name and its artifact.
     """
@@ -222,7 +222,7 @@ def _content_problems(file: ShardFile) -> Iterator[RocwheelError]:
 
 
 def find_missing_targets(shards: Sequence[Shard]) -> tuple[MissingTarget, ...]:
-    """Return the targets that artifacts with device files lack, although other artifacts in their shard have them."""
+    """Return targets that artifacts with device files lack, even though other artifacts in their shard have them."""
     found: dict[tuple[str, str], list[str]] = {}
     names = {(file.artifact.name, file.artifact.component) for s in shards for file in s.files if not file.is_host}
     for shard in shards:
@@ -271,7 +271,7 @@ def _lack(file: ShardFile, absent: Sequence[str], places: Sequence[str]) -> Rocw
 
 
 LARGEST = 64 << 20
-"""The size limit for a text or table, in bytes. Real files have less than one million bytes."""
+"""The size limit for a text file or table, in bytes. Real files are smaller than one million bytes."""
 
 Text = tuple[str, bytes]
 """The name of a file in messages, and its bytes."""

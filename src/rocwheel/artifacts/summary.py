@@ -1,6 +1,6 @@
 """Summarizes each artifact of a catalog: its number of files, their size, and a digest.
 
-The digest is the SHA-256 of a text with one line per file and symlink, sorted by path. A line has the SHA-256 of the
+The digest is the SHA-256 of text with one line per file and symlink, sorted by path. A line contains the SHA-256 of the
 file or of the symlink's target in hexadecimal, two spaces, and the path in the artifact including its stage folder.
 sha256sum(1) prints the same lines for the files of an artifact folder. ``artifact_manifest.txt`` is left out.
 """

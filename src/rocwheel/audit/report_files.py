@@ -64,7 +64,7 @@ def _remedy(path: Path) -> str:
 
 
 def is_baseline(path: Path) -> bool:
-    """Return whether a file is empty or a baseline of any version. A damaged baseline also counts.
+    """Return whether a file is empty or a baseline of any version. A damaged baseline also counts as a baseline.
 
     Raises `InputError` if the file can't be read.
     """
@@ -76,7 +76,7 @@ def is_baseline(path: Path) -> bool:
 
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
-    """Write a baseline with all ``findings``. The rules and texts in the file are only for human readers."""
+    """Write a baseline with all ``findings``. The rules and text in the file are only for human readers."""
     known = {
         finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found))
         for finding in findings

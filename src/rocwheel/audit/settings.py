@@ -42,7 +42,7 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     The keys are patterns for paths in site-packages. The values are patterns for paths in site-packages or for SONAMEs.
     """
     expect_runpath: str | None = None
-    """The exact run path that every shared library must have. Programs may have other run paths.
+    """The exact run path that every shared library must have. Programs may have different run paths.
 
     A library may have no run path if it needs only the system's libraries and opens no library by name.
     """
@@ -114,7 +114,7 @@ def find_settings(path: Path | None) -> tuple[AuditSettings, Path | None]:
 
     Paths in the settings are relative to the folder of that file. Without a file, all settings have their default
     values. Raises `InputError` if a named file has no settings, if a file can't be read, or if settings are unknown or
-    have wrong types.
+    have the wrong type.
     """
     found = path or _of_working_folder()
     settings = _load(found) if found else None

@@ -139,7 +139,7 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
 
     A library belongs to a package if its user's run path points into the package's folder. For example,
     ``nvidia/cublas/lib`` belongs to ``nvidia-cublas-cu12``. If several packages match, the package whose name is the
-    start of the library's name wins. If there is no such package, all of them count.
+    start of the library's name wins. If there is no such package, all of them are included.
 
     A library also belongs to a package if its name begins with a word in the package's name, as with
     ``libtorch_cpu.so`` and ``torch``. Some packages are known to contain a library: for example, ``torch`` contains

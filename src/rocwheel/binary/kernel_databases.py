@@ -151,7 +151,7 @@ _HEADER = struct.Struct("<4sIII")
 _ENTRY = struct.Struct("<IIIII")
 _LARGEST_DIRECTORY = 16 << 20
 _LARGEST = 1 << 30
-"""The largest decompressed size of an image, in bytes; real images have a few million bytes."""
+"""The largest decompressed size of an image, in bytes; real images are a few million bytes."""
 _TRUSTED = 4 << 20
 """The decompressed size in bytes that is accepted for any image. A package contains thousands of images."""
 _CHUNK = 1 << 20

@@ -152,7 +152,7 @@ def is_binary(head: bytes | Data) -> bool:
     """Return whether a file that the user names is worth reading, even if it turns out to be unreadable.
 
     Such a file is an ELF file of any class, a bundle file, a kpack archive, or a static library. Windows DLLs,
-    programs, and object files also count.
+    programs, and object files also qualify.
     """
     return (
         is_elf(head) or is_pe(head) or is_coff_object(head) or is_bundle(head) or is_kpack(head) or is_ar_archive(head)

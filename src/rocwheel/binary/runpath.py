@@ -204,7 +204,7 @@ _DT_PLTRELSZ, _DT_RELA, _DT_RELASZ, _DT_JMPREL, _DT_RELACOUNT = 2, 7, 8, 23, 0x6
 def find_relocation_reach(source: ElfBytes, image: ElfImage) -> int:
     """Return the highest sum of a relocation's address and its symbol's size, or 0 if there are no such relocations.
 
-    eu-elflint assumes that a relocation changes that many bytes, although a GOT slot has only eight. If a read-only
+    eu-elflint assumes that a relocation changes that many bytes, even though a GOT slot has only eight. If a read-only
     segment begins within those bytes, eu-elflint reports text relocations.
     """
     symbols = SymbolReader(image.dynamic_file(source))
@@ -316,11 +316,11 @@ def _choose_place(source: ElfBytes, image: ElfImage, page: int) -> Position:
     The segment also has its own pages in the file. The dynamic loader uses the first segment with ``e_phoff`` on one of
     its pages, even if the rest of that page is bss in memory.
 
-    Linux before 5.18 tells a program that its program headers are at ``e_phoff`` from the load address of its first
-    segment. The dynamic loader and other programs compute the same address themselves. The address is correct only if
-    the new segment has the same distance from the first segment in memory as in the file. The memory image is usually
-    longer than the file, so zeros in the file fill the difference. A library that would need many zeros (for a large
-    bss) gets no zeros: its loader finds the segment that contains ``e_phoff``.
+    Linux before 5.18 tells a program that its program headers are at offset ``e_phoff`` from the load address of its
+    first segment. The dynamic loader and other programs compute the same address themselves. The address is correct
+    only if the new segment is at the same distance from the first segment in memory as in the file. The memory image is
+    usually longer than the file, so zeros in the file fill the difference. A library that would need many zeros (for a
+    large bss) gets no zeros: its loader finds the segment that contains ``e_phoff``.
     """
     first = min(load_segments(image.segments), key=lambda segment: segment.address)
     bias = first.address - first.offset

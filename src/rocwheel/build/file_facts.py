@@ -187,7 +187,7 @@ class FileFacts(msgspec.Struct, frozen=True):
     elf: Elf | None = None
     pe: Pe | None = None
     bad_pe: PeError | None = None
-    """The reason why the file can't be read as a PE file, although its name or first bytes indicate a PE file."""
+    """The reason why the file can't be read as a PE file, even though its name or first bytes indicate a PE file."""
     begins_as_pe: bool = False
     """Whether the file begins like a Windows DLL or program."""
     targets: tuple[str, ...] = ()
@@ -345,7 +345,7 @@ def _signs(known: Sequence[_Known]) -> Iterator[PlatformSign]:
 
 
 def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
-    """Yield an error for each file that Windows can't load or run although its folder is for DLLs and programs."""
+    """Yield an error for each file that Windows can't load or run even though its folder is for DLLs and programs."""
     for entry, facts in known:
         if not is_in_bin(entry.path):
             continue

@@ -155,7 +155,7 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     declaration: str = ""
     """The text of ``.dist-info/rocm_targets.json``: the targets, and how the packages fit together."""
     info_texts: dict[str, str] = {}
-    """Additional texts in ``.dist-info``, keyed by name, such as ``variant.json`` in a wheel variant (a draft)."""
+    """Additional text files in ``.dist-info``, keyed by name, such as ``variant.json`` in a wheel variant (a draft)."""
     is_purelib: bool = False
     components: tuple[PlannedComponent, ...] = ()
     """The components that the wheel's files belong to, without files that rocwheel creates."""

@@ -288,7 +288,7 @@ def run_words(words: Sequence[str], inputs: object = None) -> int:
 
 
 def usage_error(error: click.ClickException) -> InputError:
-    """Return an error about the command line: the place, the found words, and the expected words."""
+    """Return an error about the command line: the location, the words found, and the words expected."""
     context: click.Context | None = getattr(error, "ctx", None)
     place = context.command_path if context else "rocwheel"
     if isinstance(error, _MissingParameters):

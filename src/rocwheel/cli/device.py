@@ -1,4 +1,4 @@
-"""``rocwheel device``: options and texts that several commands for device code share."""
+"""``rocwheel device``: options and text that several commands for device code share."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _is_open(found: Iterable[Found]) -> bool:
 
 
 def _show_finds(found: Sequence[Found]) -> None:
-    """Print the libraries that a file finds, except for the system's libraries, with one line for each place."""
+    """Print the libraries that a file finds, except for the system's libraries, with one line for each location."""
     ordered = sorted((one for one in found if one.where != "system"), key=_place)
     for place, group in groupby(ordered, key=_place):
         names = ", ".join(one.library for one in group)

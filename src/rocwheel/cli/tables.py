@@ -166,7 +166,7 @@ def _row(columns: Sequence[_Column], texts: Sequence[Text], width: int) -> Itera
 
 
 def _below(said: Iterable[tuple[str, Text]], width: int) -> Iterator[Text]:
-    """Yield the texts of columns below a row, if there are any."""
+    """Yield the text of columns below a row, if there is any."""
     parts = [Text(f"{heading}: " if heading else "") + text for heading, text in said if text.plain.strip()]
     if parts:
         yield from _hanging(Text(" | ").join(parts), _BELOW, width)

@@ -38,7 +38,7 @@ _ENDS = {
 
 
 def longest_key(text: bytes) -> int:
-    """Return the number of parts in the longest dotted key. Numbers and times, which also have dots, count.
+    """Return the number of parts in the longest dotted key. Numbers and times, which also have dots, are included.
 
     A key is on one line, so lines with few dots are skipped. The result for text that isn't TOML is meaningless,
     because the decoder reports the error.

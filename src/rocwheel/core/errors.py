@@ -20,7 +20,7 @@ _WRITE_REMEDIES: Mapping[int | None, str] = {
 
 
 class RocwheelError(Exception):
-    """The base class of all errors that rocwheel raises on purpose.
+    """The base class of all errors that rocwheel raises intentionally.
 
     ``exit_status`` is the exit status of a command that fails with this error: 2 for unusable input or a usage error, 1
     for failed work.
@@ -70,7 +70,7 @@ AnyInputError = TypeVar("AnyInputError", bound=InputError)
 
 
 class WorkError(InputError):
-    """Work that failed although the input is valid, for example, because of a full disk or a missing permission."""
+    """Work that failed even though the input is valid, for example, because of a full disk or a missing permission."""
 
     exit_status = 1
 

@@ -22,7 +22,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def first_of(texts: Sequence[str], most: int = 3, *, more: str = " and {} more") -> str:
-    """Return the first ``most`` of ``texts`` in one line. ``more`` is the format for the number of other texts."""
+    """Return the first ``most`` of ``texts`` on one line. ``more`` is the format for the number of other texts."""
     rest = more.format(len(texts) - most) if len(texts) > most else ""
     return ", ".join(texts[:most]) + rest
 
@@ -97,7 +97,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 _COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[a-z]*\[)", re.MULTILINE)
 """The beginning of a workflow command in the logs of GitHub Actions, Azure Pipelines, and TeamCity.
 
-The first kind counts only at the beginning of a line: ``::``. The other kinds count anywhere: ``##[`` and ``##vso[``.
+The first kind is recognized only at the beginning of a line: ``::``. The other kinds are recognized anywhere: ``##[``
+and ``##vso[``.
 """
 
 

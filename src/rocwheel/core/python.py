@@ -87,8 +87,8 @@ def start_in_utf8_mode() -> None:
     """Restart the program in Python's UTF-8 mode (:pep:`540`) if it decodes file names as ASCII.
 
     This happens in the C locale if Python's own workarounds are turned off. Names in wheels, RECORD, and artifacts are
-    UTF-8. With ASCII, a file would have one name on disk and another name in lists. Printed text keeps its encoding.
-    This function returns if no restart is needed or if Python can't be started.
+    UTF-8. With ASCII, a file would have one name on disk and a different name in lists. Printed text keeps its
+    encoding. This function returns if no restart is needed or if Python can't be started.
     """
     if codecs.lookup(sys.getfilesystemencoding()).name != "ascii" or not sys.executable:
         return

@@ -84,7 +84,7 @@ class _Buffered(_Nameless, io.BufferedRandom):
 def temporary_folder() -> str:
     """Return the folder for temporary files.
 
-    Raises `WorkError` if the folder in ``TMPDIR`` is unusable, because Python would silently use another folder.
+    Raises `WorkError` if the folder in ``TMPDIR`` is unusable, because Python would silently use a different folder.
     """
     named = os.environ.get("TMPDIR")
     if not named:

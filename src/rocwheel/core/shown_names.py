@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _names: dict[str, str] = {}
 _secrets: list[str] = []
-"""The texts that are never shown, longest first."""
+"""The strings that are never shown, longest first."""
 
 _START = re.compile(
     r"(?:[a-z][a-z0-9+.-]*:[/\\]+|\b(?:https?|s3|file):|^(?:--?[\w-]+=)?[/\\]*)", re.IGNORECASE | re.ASCII

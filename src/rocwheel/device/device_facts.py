@@ -44,7 +44,7 @@ class EntryFacts(msgspec.Struct, frozen=True):
     stored_size: int | None
     kernels: int | None = None
     is_shared: bool = False
-    """Whether an earlier entry, with another target, refers to the same code object in the kpack archive."""
+    """Whether an earlier entry, with a different target, refers to the same code object in the kpack archive."""
 
 
 class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,7 +228,7 @@ def _read_or_report(
 def read_kpack_facts(
     data: Data, *, name: str, look: Look, folder: Path | None, beside: ArchiveLookup | None = None
 ) -> DeviceFacts | None:
-    """Return facts about the archive or split library ``name``, or `None` for another file.
+    """Return facts about the archive or split library ``name``, or `None` for any other file.
 
     Kernels are counted if ``look`` is deep or the code isn't compressed. A library's archives are looked up relative to
     its ``folder``, and among the archives ``beside`` it. If both are absent, missing archives aren't reported. Raises

@@ -161,7 +161,7 @@ def _is_named_for_others(place: PurePath, keep: Sequence[TargetId]) -> bool:
 def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
     """Yield an error for each split library in a folder or wheel in which ``edit`` would leave a unit without code.
 
-    The error is the same as for a fat library. Code in archives elsewhere doesn't count, because the edit doesn't
+    The error is the same as for a fat library. Code in archives elsewhere is ignored, because the edit doesn't
     change that code. Unreadable files aren't reported, because the edit itself reports them.
     """
     binaries = list(find_binaries(path))

@@ -266,7 +266,7 @@ def extract_code(
     archives among all sources; these archives then aren't extracted separately.
 
     Raises `InputError` if there is no device code or it is damaged, or if a bundle decompresses to more than ``limit``
-    bytes. A wrong hash also raises `InputError`, or logs a warning with ``accept_wrong_hash``. Unless
+    bytes. An incorrect hash also raises `InputError`, or logs a warning with ``accept_wrong_hash``. Unless
     ``allow_missing``, bundles without code for a target raise `InputError` (`ProblemsError` for several bundles).
     Raises `WorkError` if writing fails. The files appear when all are complete, so an error leaves no files.
     """

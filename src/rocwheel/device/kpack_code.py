@@ -8,9 +8,9 @@ targets: an archive that is named for another target is never opened. For each t
 archives that list the target.
 
 AMD's tool from mid-2026 numbers units in each archive and skips units without the archive's target. Wrappers, in
-contrast, number all units. So if an archive lacks a unit, other units in the archive have wrong indices, and a GPU gets
-the wrong kernels, or no kernels. In that case, kernel names identify the unit of each code object, as long as complete
-archives have all of these kernels.
+contrast, number all units. So if an archive lacks a unit, other units in the archive have incorrect indices, and a GPU
+gets the wrong kernels, or no kernels. In that case, kernel names identify the unit of each code object, as long as
+complete archives have all of these kernels.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Wanted(NamedTuple):
     is_whole: bool
 
     def target_of(self, binary: Binary) -> str | None:
-        """Return the target for which a runtime would open ``binary`` (see `target_at`), or `None` for another file."""
+        """Return the target for which a runtime would open ``binary`` (see `target_at`), or `None` for other files."""
         if not binary.place:
             return target_at(posixpath.basename(self.place), Path(binary.name).name)
         place = _place(binary)

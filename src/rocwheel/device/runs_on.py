@@ -131,8 +131,8 @@ def judge_files(
     Packages are wheels and Debian packages.
 
     A split library's code comes from the archives that are installed next to it, and from the archives among all
-    inputs. The inputs count as installed together. With ``is_machine``, all GPUs are in one machine. Then, an archive
-    that lists one of the GPUs without having its code blocks the code for all GPUs.
+    inputs. The inputs are treated as if installed together. With ``is_machine``, all GPUs are in one machine. In that
+    case, an archive that lists one of the GPUs without having its code blocks the code for all GPUs.
 
     With ``rocm``, a ROCm release, there is one verdict for that release. Otherwise, there is one verdict for each range
     of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs by
@@ -441,7 +441,8 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
     """Return the rows from the first release that knows a GPU onward; the first row starts with that release.
 
     If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU cut in
-    two. Then, the next release counts as knowing the GPU, which may be wrong. ``oldest`` is the first relevant release.
+    two. In that case, the next release is assumed to know the GPU, which might be wrong. ``oldest`` is the first
+    relevant release.
     """
     without, first = first_knowing(processor)
     since = first or (next_release(without) if without else "")

@@ -148,8 +148,8 @@ def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:
     """Return the compilers of a file's device code, with one tuple for each kind of code object.
 
     Code objects contain the names of their compilers, unless they were stripped or are in a large compressed bundle. In
-    that case, the AMD compilers in the host code count, because ``hipcc`` compiles both parts of a source with the same
-    compiler.
+    that case, the AMD compilers in the host code are used, because ``hipcc`` compiles both parts of a source with the
+    same compiler.
     """
     if file.device is None:
         return []

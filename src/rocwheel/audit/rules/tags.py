@@ -76,7 +76,7 @@ def _repaired(subject: Subject, owner: Distribution) -> list[str]:
 
 
 def _retagging(subject: Subject, owner: Distribution) -> str:
-    """Return the remedy for wrong platform tags: a repair if it changes the tags, or steps for the user."""
+    """Return the remedy for incorrect platform tags: a repair if it changes the tags, or steps for the user."""
     repaired = ".".join(_repaired(subject, owner))
     return _BY_HAND if repaired == owner.name_tags[2] else f"Use the tag {repaired}. 'rocwheel repair' sets it."
 

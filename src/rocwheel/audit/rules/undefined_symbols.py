@@ -172,7 +172,7 @@ def _fits(file: InstalledFile, pattern: str) -> bool:
 def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
     """Return the paths of Python's extension modules and their dependencies. An interpreter has already loaded them.
 
-    Copies of such files also count. Wheels contain no links, so a library's other names are copies.
+    Copies of such files are also included. Wheels contain no links, so a library's other names are copies.
     """
     found = set()
     for process in processes:
@@ -225,7 +225,7 @@ def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
 
     A library without a version table satisfies any reference with the symbol's name, except references to a version of
     that library. In that case, the loader assumes that the library lost its versions. The loader rejects a library with
-    other versions before it looks up any symbol (``_dl_check_map_versions`` in dl-version.c).
+    different versions before it looks up any symbol (``_dl_check_map_versions`` in dl-version.c).
     """
     traits = process.file.traits
     names = {search.name: search.found for search in process.loader.searches if search.found is not None}

@@ -22,7 +22,7 @@ string   u64 offset of the key, u64 offset of the value, and in version 2 u64 si
 
 The old driver creates a section for each image. The section's name is ``__CLANG_OFFLOAD_BUNDLE__`` plus the bundle
 entry ID. Images for
-other languages, such as SYCL, and for other vendors' GPUs have other IDs, such as ``sycl-spir64-unknown-unknown``.
+other languages, such as SYCL, and for other vendors' GPUs have different IDs, such as ``sycl-spir64-unknown-unknown``.
 """
 
 from __future__ import annotations

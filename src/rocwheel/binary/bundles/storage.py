@@ -82,7 +82,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     check: bool = False
     """Whether to read unchanged compressed bundles of up to ``limit`` bytes completely, to find damage."""
     accept_wrong_hash: bool = False
-    """Whether to accept a bundle with a wrong hash and log a warning, instead of refusing it."""
+    """Whether to accept a bundle with an incorrect hash and log a warning, instead of refusing it."""
 
     def __post_init__(self) -> None:
         if self.rocm:

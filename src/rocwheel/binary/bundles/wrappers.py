@@ -2,8 +2,8 @@
 
 A wrapper has 24 bytes, as emitted by clang's ``CGCUDANV.cpp``: u32 magic, u32 version (1), u64 pointer to a bundle, u64
 zero. The magic is ``HIPF`` as a number, so the bytes are ``FPIH``. The magic is ``HIPK`` if the device code is in a
-kpack archive. Then the pointer points to a marker, and the u32 after the pointer is the index of the bundle in the
-archive. Several wrappers may point to one bundle (relocatable device code).
+kpack archive. In that case, the pointer points to a marker, and the u32 after the pointer is the index of the bundle in
+the archive. Several wrappers may point to one bundle (relocatable device code).
 
 In ELF files, the pointer of a wrapper is correct only after relocation: linkers may leave zeros in its place.
 

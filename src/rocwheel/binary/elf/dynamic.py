@@ -28,7 +28,7 @@ class RunpathTag(enum.Enum):
     """The two kinds of run path. Loaders search ``LD_LIBRARY_PATH`` after an RPATH and before a RUNPATH."""
 
     RPATH = "rpath"
-    """Searched first, also for the dependencies of the needed libraries; ignored next to a RUNPATH."""
+    """Searched first, including for the dependencies of the needed libraries; ignored if there is a RUNPATH."""
     RUNPATH = "runpath"
     """Searched after ``LD_LIBRARY_PATH``, and only for the file's own dependencies."""
 

@@ -89,7 +89,7 @@ class Segment(msgspec.Struct, frozen=True):
         return self.address + self.memory_size
 
     def at(self, offset: int, address: int, size: int) -> Segment:
-        """Return this program header with another offset, address, and size."""
+        """Return this program header with a different offset, address, and size."""
         return msgspec.structs.replace(
             self, offset=offset, address=address, physical_address=address, file_size=size, memory_size=size
         )
@@ -263,7 +263,7 @@ def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str
 
 
 def is_detached_debug(sections: Iterable[ElfSection]) -> bool:
-    """Return whether the file has only detached debug information of a program (``objcopy --only-keep-debug``).
+    """Return whether the file has only detached debug information for a program (``objcopy --only-keep-debug``).
 
     Such a file keeps the program headers of its program, but only the notes from the data that the headers describe.
     """

@@ -182,9 +182,9 @@ def _takes_pages(before: Segment, segment: Segment) -> bool:
 def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
     """Return the file offset of ``address``, and the file offset at which its segment ends.
 
-    An address may be outside all segments, but on a page that a segment maps. Then the end is the end of the contiguous
-    mapping. In files that patchelf 0.15 to 0.18 changed twice, tables reach that far. Raises `ElfError` if no segment
-    maps the address from the file.
+    An address may be outside all segments, but on a page that a segment maps. In that case, the end is that of the
+    contiguous mapping. In files that patchelf 0.15 to 0.18 changed twice, tables reach that far. Raises `ElfError` if
+    no segment maps the address from the file.
     """
     loaded = load_segments(segments)
     for segment in loaded:
@@ -200,7 +200,7 @@ def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, wha
 
 
 def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size: int, what: str) -> tuple[int, int]:
-    """Return the file offset of a table, and how many bytes from there are identical in memory and in the file.
+    """Return the file offset of a table, and how many bytes from that offset are identical in memory and in the file.
 
     The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap. Those bytes are
     the rest of a page, or a segment that continues where this one ends. Patchelf 0.14 makes such segments.
@@ -250,7 +250,7 @@ def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
 def _mapped_end(source: ElfBytes, loaded: Sequence[Segment], offset: int, address: int) -> int:
     """Return the file offset up to which the bytes after ``offset`` are in memory after ``address``.
 
-    They end where zeros (bss), or a segment from another part of the file, take the page.
+    They end where zeros (bss), or a segment from another part of the file, take over the page.
     """
     bias = address - offset
     end, limit = address, source.size + bias

@@ -143,8 +143,8 @@ class SymbolReader:
     def symbols(self) -> Iterator[tuple[int, ...]]:
         """Yield the fields of each symbol: name, info, visibility, section, value, size.
 
-        If the file doesn't record the number of symbols, all data up to the next table counts as symbols. Then a few
-        wrong symbols may follow the last symbol.
+        If the file doesn't record the number of symbols, all data up to the next table counts as symbols. In that case,
+        a few invalid symbols may follow the last symbol.
         """
         offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):

@@ -507,7 +507,7 @@ KERNEL_LIMIT = 1 << 30
 def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int | None = None) -> Iterator[Data]:
     """Yield a code object of ``archive``, whose bytes are ``data``, in pieces of a few megabytes.
 
-    Raises `KpackError` if the code object is damaged or its size differs from the table, at the latest after the last
+    Raises `KpackError` if the code object is damaged or its size differs from the table, no later than after the last
     piece. In that case, discard the earlier pieces. The pieces never exceed the size in the table. A code object of
     more than ``limit`` bytes is refused before the first piece.
     """
@@ -540,7 +540,7 @@ def read_kernel_head(data: Data, archive: KpackArchive, entry: KpackEntry, size:
 
 
 def read_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int = KERNEL_LIMIT) -> memoryview:
-    """Return a complete code object; raise the same errors as `iter_kernel`, also for more than ``limit`` bytes.
+    """Return a complete code object; raise the same errors as `iter_kernel`, including for more than ``limit`` bytes.
 
     Memory use grows only with the actual data, regardless of the declared size.
     """

@@ -204,9 +204,9 @@ def match_units(
 ) -> dict[Unit, Unit] | None:
     """Return each code object's true unit, keyed by the unit it is stored under, or `None` if the result is ambiguous.
 
-    ``kernels`` has the kernel names of each code object. ``reference`` has the kernel names of all units, from a target
-    that has code for all units. The result is ambiguous if two units have the same kernels, or a code object's kernels
-    match no unit.
+    ``kernels`` contains the kernel names of each code object. ``reference`` contains the kernel names of all units,
+    from a target that has code for all units. The result is ambiguous if two units have the same kernels, or a code
+    object's kernels match no unit.
     """
     units: dict[frozenset[str], Unit] = {}
     for unit, names in reference.items():

@@ -284,8 +284,8 @@ class Image:
     def offset_of(self, address: int, what: str) -> tuple[int, int]:
         """Return the file offset of an address, and the end of the range of bytes that is loaded with that address.
 
-        If sections overlap, the first section in the table counts. Raises `PeError` if the file loads nothing at the
-        address.
+        If sections overlap, the first section in the table takes precedence. Raises `PeError` if the file loads nothing
+        at the address.
         """
         starts, holders = self._places
         at = bisect_right(starts, address) - 1
@@ -303,7 +303,7 @@ class Image:
 
     @cached_property
     def _places(self) -> tuple[list[int], list[PeSection | None]]:
-        """The addresses, in ascending order, from which another section counts, with that section (`None` in gaps)."""
+        """The ascending addresses at which a different section takes effect, with that section (`None` in gaps)."""
         places = list(_first_sections(self.sections))
         return [start for start, _ in places], [section for _, section in places]
 
@@ -331,7 +331,7 @@ class Image:
 
 
 def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
-    """Yield each address from which another section is the first with bytes in the file, and that section.
+    """Yield each address at which a different section becomes the first with bytes in the file, and that section.
 
     This takes n log n steps, because a header may declare 65535 sections, and tables may have a million addresses.
     """

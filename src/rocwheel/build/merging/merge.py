@@ -39,7 +39,7 @@ class MergeResult(msgspec.Struct, frozen=True):
     families: dict[str, tuple[str, ...]]
     """The ``sys_platform`` values of each GPU target or family that can be selected."""
     merged: tuple[str, ...]
-    """The paths of the merged selectors; identical selectors count once."""
+    """The paths of the merged selectors; identical selectors are counted once."""
 
 
 def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:

@@ -159,14 +159,14 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 def find_problem(selector: Selector) -> InputError | None:
-    """Return an error if a literal of the selector is wrong, or `None`."""
+    """Return an error if a literal of the selector is invalid, or `None`."""
     found = next(_faults(selector.info), "") or ("" if selector.platforms else "doesn't list any platform")
     source, remedy = f"{selector.path}!{selector.place}", "Build the packages again."
     return InputError(source, shortened(found), remedy=remedy) if found else None
 
 
 def _faults(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a description of each wrong literal. Each check relies on the previous ones."""
+    """Yield a description of each invalid literal. Each check relies on the previous ones."""
     yield from _faults_of_kind({**dict.fromkeys(_REQUIRED), **info})
     for facts in info.get("BY_PLATFORM", {}).values():
         yield from _faults_of_kind(facts)

@@ -413,7 +413,7 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
 
 
 def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
-    """Yield a warning for DLLs and programs that nothing loads, because they are for another system or machine."""
+    """Yield a warning for DLLs and programs that nothing loads, because they are for a different system or machine."""
     if facts.foreign:
         found = f"can't be loaded by {facts.platform.label} on the machine of these packages; shipped as data"
         remedy = "Ignore this warning if something else reads the file, as pip does with its launchers."

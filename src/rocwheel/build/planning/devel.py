@@ -51,7 +51,7 @@ def plan_devel_wheel(
 def _devel_tar(
     group: PackageGroup, package: PlacedPackage, entries: Sequence[TarEntry]
 ) -> tuple[TarMember, dict[str, str], tuple[LostLink, ...]]:
-    """Return the devel tar, the texts next to it, and lost links.
+    """Return the devel tar, the text files next to it, and lost links.
 
     On Windows, links are listed in a text file instead of the tar.
     """

@@ -165,7 +165,7 @@ def _wheels(
 ) -> Iterator[PlannedWheel]:
     """Yield the wheel of each package. Append entries that the devel tar can't contain to ``dropped``.
 
-    ``modules`` contains the texts of additional Python modules, keyed by package and file name.
+    ``modules`` contains the source of additional Python modules, keyed by package and file name.
     """
     basis = group.basis
     for package in group.packages:

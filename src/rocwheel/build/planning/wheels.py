@@ -57,7 +57,7 @@ def plan_runtime_wheel(
 ) -> PlannedWheel:
     """Plan the wheel of a runtime package.
 
-    ``targets`` are the targets that the whole SDK has code for. ``modules`` contains the texts of additional Python
+    ``targets`` are the targets that the whole SDK has code for. ``modules`` contains the source of additional Python
     modules, keyed by file name.
     """
     spec, shipped = group.recipe_of(package), package.placement.paths

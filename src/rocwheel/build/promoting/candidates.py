@@ -98,7 +98,7 @@ def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
 def read_candidate(path: Path, dist: Path) -> Candidate:
     """Read a distribution below the folder ``dist``.
 
-    Raises `InputError` for other files and for wrong names, or `ProblemsError` for several problems in a wheel.
+    Raises `InputError` for other files and for incorrect names, or `ProblemsError` for several problems in a wheel.
     """
     folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
     return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)

@@ -220,7 +220,7 @@ _INDEPENDENT = ("rocm-bootstrap",)
 def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str:
     """Return the version of ROCm that all candidates have. It is lower than ``new``, unless ``new`` is empty.
 
-    Independent distributions don't count, unless there are no others.
+    Independent distributions are ignored unless there are no others.
 
     Raises `InputError`, or `ProblemsError` with all errors, if the candidates have several versions, the new version,
     or a later version.

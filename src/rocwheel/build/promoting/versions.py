@@ -250,9 +250,9 @@ def required_sdk_versions(candidate: Candidate) -> set[str]:
 def find_leftovers(candidate: Candidate, changed: Mapping[str, bytes], change: VersionChange) -> Iterator[InputError]:
     """Yield an error for each file of a wheel that would still state the old version, and for each such requirement.
 
-    ``changed`` has the new content of changed files. The SDK's own trees aren't searched, because their files describe
-    ROCm. Docstrings and comments of modules may mention any version. If the old version isn't clear, only mentions in
-    local versions count.
+    ``changed`` contains the new content of changed files. The SDK's own trees aren't searched, because their files
+    describe ROCm. Docstrings and comments of modules may mention any version. If the old version isn't clear, only
+    mentions in local versions are considered.
     """
     if change.new == change.old:
         return
@@ -289,7 +289,7 @@ def _leftover_line(name: str, data: bytes, version: str, *, is_clear: bool) -> i
 
 
 def _stating_lines(module: ast.Module, version: str, *, is_clear: bool) -> Iterator[int]:
-    """Yield the numbers of lines with strings that state the version. Strings that are statements don't count."""
+    """Yield the numbers of lines with strings that state the version. Strings that are statements are ignored."""
     documents = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:

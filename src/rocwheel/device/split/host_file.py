@@ -54,7 +54,7 @@ _IS_READ_ONLY_DATA = 0x4000_0040
 def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[tuple[int, int]]) -> FilePatch:
     """Return the patch that removes the device code ``fat`` from ``data`` and adds a section with ``content``.
 
-    ``links`` has, for each wrapper, the offset of its marker in that section and the index of its bundle. Raises
+    ``links`` contains, for each wrapper, the offset of its marker in that section and the index of its bundle. Raises
     `NotSplittableError` if something other than a wrapper refers to the code, other data shares the section, parts
     can't be moved, or there is no room for another section header. Raises `PeError` for damaged files.
     """

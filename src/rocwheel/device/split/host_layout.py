@@ -7,9 +7,9 @@ version of Linux gives programs the table's correct address. Tools that strip or
 linkers produce.
 
 If there is no spare program header, or using one costs more file space than it saves, the segment may end with the
-section. Then both the section and the segment's bytes end after the marker, which takes the first bytes of the section.
-The segment keeps its memory. In all other cases, the section keeps its bytes, which become zeros, and the marker takes
-the last of these bytes.
+section. In that case, both the section and the segment's bytes end after the marker, which takes the first bytes of the
+section. The segment keeps its memory. In all other cases, the section keeps its bytes, which become zeros, and the
+marker takes the last of these bytes.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
 
     The result has the old file offsets. In programs, AMD's tool moves the program header table to an address that
     equals its file offset. Older kernels, such as 4.18, tell programs that the table is at that address. This function
-    keeps the address and offset equal. Raises `NotJoinableError` if the table's segment can't get another address.
+    keeps the address and offset equal. Raises `NotJoinableError` if the table's segment can't get a different address.
     """
     headers = next((segment for segment in segments if segment.type == PT_PHDR), None)
     if not inserted or headers is None or headers.offset < at or headers.address != headers.offset:

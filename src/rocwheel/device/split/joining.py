@@ -86,7 +86,7 @@ def needs_archives(unit: SplitUnit) -> bool:
 def _place(binary: str, search_path: str) -> str:
     """Return the path, below the root, of the archives that a search path names.
 
-    If a file is used outside its tree, its path may climb above the root; then only the rest of the path counts.
+    If a file is used outside its tree, its path may climb above the root; then only the rest of the path is used.
     """
     path = posixpath.normpath(posixpath.join(posixpath.dirname(binary), search_path)).lstrip("/")
     while path.startswith("../"):
@@ -105,9 +105,9 @@ def find_code(
 
     If the marker has the IDs of the bundle's entries, these entries keep their order. Then code from archives for other
     targets follows, for example, after retargeting. Without these IDs, the entries are the host and each code object,
-    sorted by target. ``renumbered`` has the correct unit of each code object with a wrong index, keyed by the archive
-    and the wrong index. Raises `DeviceCodeError`, with the host file's ``name``, if an archive for one of its targets
-    lacks the unit.
+    sorted by target. ``renumbered`` contains the correct unit of each code object with a wrong index, keyed by the
+    archive and the wrong index. Raises `DeviceCodeError`, with the host file's ``name``, if an archive for one of its
+    targets lacks the unit.
     """
     if unit.marker.entries:
         return _by_ids(unit, archives, name)

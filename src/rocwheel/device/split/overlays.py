@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
     """Return the generic targets among ``codes``: the smallest amount of code that runs on the most GPUs.
 
-    Without generic targets, return the target whose instructions the most other GPUs have; if several targets are
+    Without generic targets, return the target whose instructions run on the most other GPUs; if several targets are
     equal, return the newest. To make these GPUs use its code, users set ``HSA_OVERRIDE_GFX_VERSION``.
     """
     processors = {code.processor for code in codes}

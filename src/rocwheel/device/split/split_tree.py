@@ -230,7 +230,7 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport:
-    """Return the report for ``plan``. If the archives were written, ``sizes`` has their sizes, keyed by path."""
+    """Return the report for ``plan``. If the archives were written, ``sizes`` contains their sizes, keyed by path."""
     return SplitReport(
         host_files=len(plan.host),
         libraries=tuple(
