@@ -132,7 +132,7 @@ _MADE = frozenset({"dist", "simple", "env", MANIFEST_NAME, "SHA256SUMS"})
 
 
 def _check_folder(dest_dir: Path) -> None:
-    """Raise `InputError` for a folder that contains other files, so that the demo's files don't get mixed with them."""
+    """Raise `InputError` for a folder that contains other files, so that the demo's files aren't mixed with them."""
     try:
         names = sorted(path.name for path in dest_dir.iterdir() if not path.name.startswith("."))
     except FileNotFoundError:
@@ -184,7 +184,7 @@ class _Steps:
         self._variables = kept | {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def install(self, requirement: str, index_url: str, uv: str) -> str:
-        """Install with pip, or for Windows with ``uv``. Return the last output."""
+        """Install with pip, or, for Windows, with ``uv``. Return the last output."""
         _make_empty(self.environment)
         try:
             fill = self._fill_for_windows if uv else self._fill

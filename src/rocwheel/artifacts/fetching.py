@@ -287,10 +287,10 @@ def fetch_files(
 ) -> tuple[FetchedArchive, ...]:
     """Fetch files into ``dest_dir``, ``jobs`` at a time, and return the results in order.
 
-    A file appears only when it is complete and verified. An existing file stays if it matches the checksum or, without
-    a checksum, the size and date in the store. An interrupted download is resumed. Failures are raised together after
-    all other files are complete (`ProblemsError` for several failures): `StoreError` if the store fails, `InputError`
-    if the bytes don't match, and `WorkError` if writing fails.
+    A file appears only when it is complete and verified. An existing file is kept if it matches the checksum or,
+    without a checksum, the size and date in the store. An interrupted download is resumed. Failures are raised together
+    after all other files are complete (`ProblemsError` for several failures): `StoreError` if the store fails,
+    `InputError` if the bytes don't match, and `WorkError` if writing fails.
     """
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)

@@ -169,7 +169,7 @@ class GivenPackages:
     def _conflict(self, given: GivenPackage, choice: Alternatives) -> InputError | None:
         """Return an error if a package that this package needs is present only in a different version, or `None`.
 
-        The library's ABI version may be part of the package name, as in ``libamdhip64-5`` and ``libamdhip64-6``.
+        The library's ABI version can be part of the package name, as in ``libamdhip64-5`` and ``libamdhip64-6``.
         """
         if any(self._satisfying(choice, self._by_name.values())):
             return None

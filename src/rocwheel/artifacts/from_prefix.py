@@ -308,7 +308,7 @@ def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
 def _read_link(root: Path, path: str) -> tuple[str, bool]:
     """Return a link's target, and whether the target is absolute and outside the prefix.
 
-    An absolute target inside the prefix becomes relative to the prefix. The prefix may have several names, such as
+    An absolute target inside the prefix becomes relative to the prefix. The prefix can have several names, such as
     ``/opt/rocm`` for ``/opt/rocm-6.2.0``. So may its folders, such as ``/opt/rocm/lib`` for
     ``/opt/rocm/core-7.14/lib``.
     """

@@ -241,7 +241,7 @@ def check_declared(
     """Return the targets that shards declare but lack. Unless that is allowed, add errors to ``problems`` instead.
 
     Shards that declare the same targets are parts of one build, which has all their files. Returns an empty list if no
-    shard has target-specific files, because all device code may be inside libraries.
+    shard has target-specific files, because all device code might be inside libraries.
     """
     named: dict[frozenset[str], list[tuple[Shard, ShardFile]]] = {}
     for shard, file in ((own, file) for own in shards for file in own.files if file.path == DIST_INFO_PATH):

@@ -22,7 +22,7 @@ class Severity(str, enum.Enum):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A violation of a rule: the file or distribution, text, and a remedy if the rule's remedy doesn't apply.
+    """A violation of a rule: the file or distribution, the text, and a remedy if the rule's remedy doesn't apply.
 
     ``found`` completes a sentence that begins with the file. ``facts`` distinguish this violation from others of the
     same rule in the same file, for example, with the name of a library. Facts are data rather than prose, and don't

@@ -81,7 +81,7 @@ def folders_with(subject: Subject, name: str) -> list[str]:
 def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
     """Return whether the machine's driver must provide a library, because the package and its requirements don't.
 
-    Another package may have a loader for the driver, like ROCm's OpenCL loader. That doesn't help users without ROCm.
+    Another package might have a loader for the driver, like ROCm's OpenCL loader. That doesn't help users without ROCm.
     """
     owner = subject.tree.owners.get(library.file.distribution)
     names = {owner.name, *subject.required.get(owner.name, ())} if owner else set()
@@ -112,14 +112,14 @@ class AbsentRequirement(msgspec.Struct, frozen=True):
 
 
 class WhereElse(msgspec.Struct, frozen=True):
-    """The text and remedy for a library that may be in a required package that isn't given."""
+    """The text and remedy for a library that might be in a required package that isn't given."""
 
     words: str
     remedy: str
 
 
 def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
-    """Return the required packages that may have a missing library, or `None` if all packages are given.
+    """Return the required packages that might have a missing library, or `None` if all packages are given.
 
     The result excludes SDK packages, because their libraries are known.
     """

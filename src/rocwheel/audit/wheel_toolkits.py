@@ -69,7 +69,7 @@ class Toolkit(msgspec.Struct, frozen=True):
     is_newer: bool = False
     """Whether the libraries are from a newer ROCm release than the known layout, and no SDK package is given."""
     keeps: bool = False
-    """Whether the user chose to keep all run path entries for folders that may have libraries."""
+    """Whether the user chose to keep all run path entries for folders that might have libraries."""
 
     @property
     def trusts_layout(self) -> bool:

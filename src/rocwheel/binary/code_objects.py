@@ -299,7 +299,7 @@ FIRST_WITH_OPEN_FEATURES = 4
 _MOST_OVERLAP = 2
 """The limit on the total size of the notes, as a multiple of the file size.
 
-Segments may be parts of other segments, but in a damaged file, thousands of segments may share the same notes.
+Segments may be parts of other segments, but in a damaged file, thousands of segments might share the same notes.
 """
 
 

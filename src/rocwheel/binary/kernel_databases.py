@@ -59,7 +59,7 @@ _STORED_HEAD = 1 << 20
 _MOST_KERNELS = 64
 """The number of kernels whose own header is read. The options of all kernels are read."""
 _STEPS, _MOST_CALLS = 100_000, 2_000
-"""The number of SQLite instructions between checks, and the limit on checks: a database may contain endless views."""
+"""The number of SQLite instructions between checks, and the limit on checks: a database might contain endless views."""
 _LONGEST = 64 << 20
 """The size in bytes of the largest value that SQLite may create."""
 _ORDINARY = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
@@ -114,7 +114,7 @@ def _read(path: Path, name: str) -> set[str]:
 
 
 def _require_stored(database: sqlite3.Connection, tables: Iterable[str], name: str) -> None:
-    """Raise `DeviceCodeError` for a table with a computed column, because the column's values may have any size.
+    """Raise `DeviceCodeError` for a table with a computed column, because the column's values can have any size.
 
     ``PRAGMA hard_heap_limit`` isn't an alternative, because it would apply to everything that the process does with
     SQLite later.

@@ -1,6 +1,6 @@
 """Reads the metadata notes of code objects, which list the kernels, their arguments, and the target.
 
-Since code object version 3, metadata notes have the owner ``AMDGPU`` and the kind 32. There may be several notes, one
+Since code object version 3, metadata notes have the owner ``AMDGPU`` and the kind 32. There can be several notes, one
 for each translation unit.
 
 Nothing in a code object may move, so an edited note keeps its size. Notes are MessagePack, which has several encodings

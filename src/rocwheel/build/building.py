@@ -3,7 +3,7 @@
 Hashing the artifacts and reading the ELF facts for the plan happen earlier, so without a cache, each file is read
 twice.
 
-A wheel from an earlier build stays if a new wheel would be identical. The plan and the stamps of all inputs identify
+A wheel from an earlier build is kept if a new wheel would be identical. The plan and the stamps of all inputs identify
 the expected contents. The wheel's own stamp shows that its bytes are unchanged. If that stamp differs or is too recent,
 the wheel is hashed instead.
 """

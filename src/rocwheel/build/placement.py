@@ -62,7 +62,7 @@ def leave_out(catalog: Catalog, recipe: Recipe) -> tuple[Catalog, tuple[Dropped,
 def leave_out_targets(catalog: Catalog, processors: Collection[str]) -> tuple[Catalog, tuple[Dropped, ...]]:
     """Return a catalog without artifacts for GPUs other than ``processors``, and a row for each removed artifact.
 
-    An artifact stays if at least one of the processors can use it.
+    An artifact is kept if at least one of the processors can use it.
     """
     others = [name for name in catalog.artifacts if name.target != GENERIC and not _serves(name.target, processors)]
     left = frozenset(others)

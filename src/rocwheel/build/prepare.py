@@ -236,7 +236,7 @@ def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[st
     """Return the entries and the named files of packages that device packages cover, and the first entry at each path.
 
     Only artifacts for all GPUs are included. Raises `InputError` for a catalog with target families, because each
-    family may have different files for all GPUs.
+    family might have different files for all GPUs.
     """
     families = sorted({name.target for name in catalog.artifacts if is_family(name.target)})
     if families:
@@ -269,7 +269,8 @@ def _by_path(entries: Iterable[Entry]) -> dict[str, Entry]:
 def _replace_files(catalog: Catalog, taken: Iterable[Entry], changed: Collection[str], new: Iterable[Entry]) -> Catalog:
     """Return the catalog with ``new`` entries instead of the entries in ``taken`` whose paths are in ``changed``.
 
-    Equal copies in other artifacts are also removed. Different files at the same paths stay, and planning reports them.
+    Equal copies in other artifacts are also removed. Different files at the same paths remain, and planning reports
+    them.
     """
     files = _by_path(taken)
     entries = [entry for entry in taken if entry.path in changed]

@@ -352,7 +352,7 @@ class PlannedVariants(msgspec.Struct, frozen=True):
 
 
 def add_variants(dist_dir: Path) -> AddedVariants:
-    """Write the selecting wheels for the packages for single GPUs in ``dist_dir``. Existing identical wheels stay.
+    """Write the selecting wheels for the packages for single GPUs in ``dist_dir``. Existing identical wheels are kept.
 
     Raises the same errors as `plan_added`, and `WorkError` if a wheel can't be written.
     """

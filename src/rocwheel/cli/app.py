@@ -58,7 +58,7 @@ class Command(click.Command):
         formatter.write_help(self.help or "")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options. ``--verbose`` includes advanced options. Without it, write their number."""
+        """Write the options. ``--verbose`` includes advanced options. Without it, write how many there are."""
         super().format_options(ctx, formatter)
         records = advanced_records(self, ctx)
         if records and _VERBOSE & {*ctx.meta.get(_WORDS, ())}:

@@ -81,7 +81,7 @@ _COMMANDS = {command: module for section in SECTIONS.values() for command, modul
 
 
 def load_commands(words: Sequence[str] = ()) -> None:
-    """Register the commands that a command line with these words may need, or all commands if that isn't clear.
+    """Register the commands that a command line with these words might need, or all commands if that isn't clear.
 
     Otherwise, a short command would spend most of its time importing the other commands.
     """
@@ -101,7 +101,7 @@ def _listed(section: Iterable[str]) -> tuple[str, ...]:
 
 
 def _sort(group: Group, words: str = "") -> None:
-    """Sort the commands of a group in the order of the list. Another command may have been imported first."""
+    """Sort the commands of a group in the order of the list. Another command might have been imported first."""
 
     def place(name: str) -> int:
         return next(n for n, one in enumerate(_COMMANDS) if f"{one} ".startswith(f"{words}{name} "))
@@ -110,7 +110,7 @@ def _sort(group: Group, words: str = "") -> None:
 
 
 def needed_modules(words: Sequence[str]) -> Sequence[str]:
-    """Return the modules in this package that a command line with these words may need."""
+    """Return the modules in this package that a command line with these words might need."""
     if words and words[0] in {"--version", "-V"}:
         return ()
     # `index` is a command in addition to `index yank`. It isn't a group, which would list its commands.

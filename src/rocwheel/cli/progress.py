@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BAR_AFTER, _LINES_AFTER = 0.5, 2.0
-"""The seconds of work before steps are shown. A terminal can erase steps, but a log can't."""
+"""The number of seconds of work before steps are shown. A terminal can erase steps, but a log can't."""
 _ROOM = 80
 """The number of terminal columns for a complete bar with its label."""
 _BESIDE_BAR, _BESIDE_PERCENT, _BESIDE_SPINNER = 60, 15, 12

@@ -227,7 +227,7 @@ def _show_messages(plan: RepairPlan, *, quiet: bool, verbose: bool) -> None:
 
 
 def _show_unmended(name: str, rule: str, problems: Sequence[str], *, verbose: bool) -> None:
-    """Print the violations of a rule. If there are many, print their number and the first ones."""
+    """Print the violations of a rule. If there are many, print how many there are and the first few."""
     if verbose or len(problems) <= _EXAMPLES:
         for problem in problems:
             messages.print(f"[yellow]not repaired[/] {_plain(f'{name}: {problem}')}")

@@ -409,7 +409,7 @@ class EntryStore:
         return entry
 
     def put(self, key: bytes, facts: bytes, data: bytes | bytearray | memoryview = b"") -> None:
-        """Store an entry if possible. Replaces an existing entry, which may be damaged."""
+        """Store an entry if possible. Replaces an existing entry, which might be damaged."""
         if not self._is_closed:
             self.put_hashed(key, facts, data, hashlib.sha256(data).digest())
 

@@ -187,7 +187,7 @@ def limit_remedy(error: BaseException) -> str:
 def is_fault(error: OSError) -> bool:
     """Return whether the machine is the cause rather than the input: a failing disk, or a limit of the process.
 
-    A file that can't be read for such a reason may contain anything. It must not be treated as missing.
+    A file that can't be read for such a reason might contain anything. It must not be treated as missing.
     """
     return error.errno in {errno.EIO, errno.ESTALE} or bool(limit_remedy(error))
 

@@ -71,7 +71,7 @@ def absent_remedy(place: Path | str) -> str:
 
 
 def looks_like_host(place: Path | str) -> bool:
-    """Return whether a path may be a URL without its scheme: it begins with a host name, and no such file exists.
+    """Return whether a path might be a URL without its scheme: it begins with a host name, and no such file exists.
 
     Text with a leading ``./`` is a path.
     """
@@ -105,8 +105,8 @@ and ``##vso[``.
 def printable(text: str) -> str:
     """Return ``text`` with control characters and the beginnings of workflow commands escaped.
 
-    Tabs and line endings stay. File names can contain all of these. The names of remote files replace the paths of
-    their placeholders, and secrets in the URLs of the command line are removed.
+    Tabs and line endings stay unchanged. File names can contain all of these. The names of remote files replace the
+    paths of their placeholders, and secrets in the URLs of the command line are removed.
     """
     return _without_commands(_without_controls(text))
 
@@ -125,7 +125,7 @@ def _without_commands(text: str) -> str:
 
 
 def printable_json(document: str) -> str:
-    """Return a JSON document in the form for the output, with the same values as `printable` shows except for escapes.
+    """Return a JSON document in its output form, with the same values that `printable` shows, except for escapes.
 
     Control characters in it are already escaped, and no line begins with a name.
     """

@@ -196,7 +196,7 @@ class _Part:
     def forget(self) -> None:
         """Make the next run start from the beginning, unless a hash verifies the bytes.
 
-        The disk may have lost some of the bytes.
+        The disk might have lost some of the bytes.
         """
         if not self._expected.sha256:
             with suppress(OSError):

@@ -71,7 +71,7 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
     def require(self, status: os.stat_result, path: str) -> None:
         """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the file with this stamp.
 
-        Its hard links may have changed, for example, because an index or a backup links to it.
+        Its hard links might have changed, for example, because an index or a backup links to it.
         """
         now = FileStamp.of(status)
         if self.device == _ANY:
@@ -129,7 +129,7 @@ def open_regular(path: Path) -> IO[bytes]:
 def read_regular(path: Path) -> bytes:
     """Return the contents of a small file that the user passed, such as settings.
 
-    Raises `OSError` in the same cases as `open_regular`, and for files above 64 MiB. No text is that large, and
+    Raises `OSError` in the same cases as `open_regular`, and for files above 64 MiB. No text file is that large, and
     processing such a file would take many times its size.
     """
     with open_regular(path) as file:

@@ -252,7 +252,7 @@ def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[
     """Remove the scratch files and folders that killed processes left in a folder, and return their paths.
 
     ``names`` are all candidates if the folder was just listed. Otherwise, the folder is listed. Files of a living
-    process, even on another machine, are locked and stay. So do the files of other users.
+    process, even on another machine, are locked and remain. So do the files of other users.
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:

@@ -1,4 +1,4 @@
-"""What messages and results show instead of the local paths of fetched files, and without the secrets of URLs."""
+"""Replaces the local paths of fetched files in messages and results, and removes the secrets in URLs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _START = re.compile(
 _END_OF_HOST = re.compile(r"[/\\?#]")
 _PORT = re.compile(r"[0-9]*")
 _SHORTEST_QUERY = 4
-"""The minimum number of characters of a query or fragment with a secret. A shorter text may occur in any message."""
+"""The minimum number of characters of a query or fragment with a secret. Shorter text might occur in any message."""
 
 
 def show_as(path: Path, name: str) -> None:

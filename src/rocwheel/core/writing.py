@@ -97,7 +97,7 @@ class AtomicFile:
     """A temporary file next to ``path``. `commit` syncs it and gives it the final name. Otherwise, it is removed.
 
     Creating, writing, and committing raise `WorkError` if the folder can't be written or the disk is full. Writes are
-    buffered, so a full disk may be detected only in a later step. With ``makes_folder``, missing parent folders are
+    buffered, so a full disk might be detected only in a later step. With ``makes_folder``, missing parent folders are
     created.
     """
 

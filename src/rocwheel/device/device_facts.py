@@ -192,7 +192,7 @@ def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int |
 def iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
     """Yield the payload of each device entry when the payload is complete, in file order.
 
-    Payloads don't overlap, so memory holds only one at a time. Payloads larger than `_LARGEST_HELD` are skipped.
+    Payloads don't overlap, so only one is in memory at a time. Payloads larger than `_LARGEST_HELD` are skipped.
     """
     held = bytearray()
     entries = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
@@ -424,7 +424,7 @@ def _read_images(data: Data, name: str) -> DeviceFacts | None:
 
 
 def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[str]:
-    """Yield the problem that bytes follow a file's last bundle, if any bytes do."""
+    """Yield a problem if any bytes follow a file's last bundle."""
     rest = len(data) - last.offset - last.size
     if rest and last.version:
         place = CodePlace(code.name, last.offset + last.size, last.number)

@@ -212,9 +212,9 @@ def iter_changes(
 ) -> Iterator[BundleChange]:
     """Yield the changes to the whole file ``data``, in ascending order, as they become available.
 
-    The ``executor`` processes ``jobs`` bundles at a time. Memory holds at most one more bundle, and at most
-    ``storage.limit`` bytes of decompressed code. For bundles that stay plain, memory holds only the headers. Raises the
-    same errors as `edit_bundle`.
+    The ``executor`` processes ``jobs`` bundles at a time. Memory use is limited to one more bundle and
+    ``storage.limit`` bytes of decompressed code. For bundles that stay plain, only the headers are in memory. Raises
+    the same errors as `edit_bundle`.
     """
     work = partial(edit_bundle, code.view(data), edit=edit, storage=storage)
     for change in map(work, slots) if executor is None else _in_window(executor, work, slots, jobs, storage.limit):

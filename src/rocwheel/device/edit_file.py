@@ -396,9 +396,9 @@ def rewrite_device_code(
     """Write ``source`` to ``output``, with each bundle edited and stored according to ``storage``.
 
     The output gets its name only when it is complete; if the name is a symlink, the symlink's target is replaced. Freed
-    space becomes a hole; with ``trim``, which works only for shared libraries, it is removed. Memory holds at most
-    ``jobs`` bundles plus one, at most ``storage.limit`` bytes of decompressed code, and almost nothing of bundles that
-    stay plain. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing to edit, and
+    space becomes a hole; with ``trim``, which works only for shared libraries, it is removed. Memory use is limited to
+    ``jobs`` bundles plus one, ``storage.limit`` bytes of decompressed code, and almost nothing for bundles that stay
+    plain. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing to edit, and
     the same errors as `FileRewrite`. Raises `WorkError` if writing fails.
     """
     output = Path(os.path.realpath(output))

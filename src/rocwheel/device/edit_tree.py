@@ -66,14 +66,14 @@ def require_regular(path: Path) -> None:
 
 
 def copy_file(path: Path, made: Path) -> None:
-    """Copy a file with its timestamps, and with those of its permissions that are safe."""
+    """Copy a file with its timestamps and its safe permissions."""
     with open_unchanged(path) as file, made.open("xb") as copy:
         shutil.copyfileobj(file, copy)
     copy_status(path, made)
 
 
 def copy_status(path: Path, made: Path) -> None:
-    """Copy the timestamps of a file or folder to another, and those permissions that are safe."""
+    """Copy the timestamps and the safe permissions of a file or folder to another."""
     shutil.copystat(path, made)
     made.chmod(safe_mode(path.stat().st_mode))
 
@@ -212,7 +212,7 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
 
 
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
-    """Return whether a member may have device code, or is named for other targets."""
+    """Return whether a member might have device code, or is named for other targets."""
     if not is_binary(member_head(member)):
         return file_action(PurePosixPath(member.name), EditableCode(), keep) is PruneAction.DROPPED
     with open_unpacked(member) as (unpacked, _), unpacked.view() as data:

@@ -148,8 +148,8 @@ def _missing_stored(name: str, unit: CodeUnit, target: TargetId, rule: MatchRule
 def write_stored(stem: Path, number: int, stored: StoredCode, *, limit: int) -> ExtractedCode:
     """Write a code object to a file named after ``stem``, the number of its unit, and its target.
 
-    Memory holds a few megabytes of the code. Raises `DeviceCodeError` for damaged code and for more than ``limit``
-    bytes, and `WorkError` if writing fails.
+    Only a few megabytes of the code are in memory. Raises `DeviceCodeError` for damaged code and for more than
+    ``limit`` bytes, and `WorkError` if writing fails.
     """
     entry, name = stored.entry, stored.archive.name
     if entry.size > limit:

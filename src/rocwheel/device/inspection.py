@@ -57,7 +57,7 @@ def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
 def add_up_targets(files: Iterable[DeviceFacts]) -> tuple[TargetFacts, ...]:
     """Add up the code for each target across files, in canonical order.
 
-    ``missing`` is always 0, because each file may be for one target.
+    ``missing`` is always 0, because each file might be for only one target.
     """
     by_target: dict[str, list[TargetFacts]] = defaultdict(list)
     for facts in files:

@@ -279,7 +279,7 @@ def shared_file(path: str, data: Data, row: Shared, pairs: Sequence[TargetPair])
 
 
 def _contains(data: Data, text: str) -> bool:
-    """Return whether a file contains ``text`` as a word; memory holds a few megabytes of the file."""
+    """Return whether a file contains ``text`` as a word; only a few megabytes of the file are in memory."""
     word = re.compile(rb"(?<![0-9a-zA-Z])" + text.encode() + rb"(?![0-9a-zA-Z])")
     end = b""
     for piece in iter_pieces(data):

@@ -130,7 +130,7 @@ def _faults(subject: Subject) -> Iterator[Evidence]:
 
 
 def _targetless(subject: Subject) -> Iterator[Evidence]:
-    """Find kernel metadata without a target. Assembler sources may contain such metadata.
+    """Find kernel metadata without a target. Assembler sources can contain such metadata.
 
     HIP and ROCr read the processor from the ELF header.
     """

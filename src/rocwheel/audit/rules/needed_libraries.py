@@ -63,7 +63,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
 
 
 def _may_be_unread(subject: Subject, library: UnresolvedLibrary) -> bool:
-    """Return whether a missing library may be in a given package that can't be read."""
+    """Return whether a missing library might be in a given package that can't be read."""
     unread = subject.tree.unread
     owner = subject.tree.owners.get(library.file.distribution)
     if not unread or owner is None:
@@ -142,7 +142,7 @@ def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
 
 
 def _where_else(subject: Subject, library: UnresolvedLibrary) -> WhereElse | None:
-    """Return the packages that may have a library, or `None` if it is certain that no other package has it."""
+    """Return the packages that might have a library, or `None` if it is certain that no other package has it."""
     is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
     return None if is_there else where_else(subject, library.file)
 

@@ -107,7 +107,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
 def _never_exists(subject: Subject, folder: str) -> bool:
     """Return whether a folder belongs to a build, or to a given package that doesn't contain it.
 
-    Another package may contain the folder.
+    Another package might contain the folder.
     """
     top = folder.partition("/")[0]
     is_package_s = top in subject.folders and top not in _absent_tops(subject)
@@ -115,7 +115,7 @@ def _never_exists(subject: Subject, folder: str) -> bool:
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
-    """Return whether the folder may be in a package that isn't given, and may contain a library that the file lacks."""
+    """Return whether the folder might be in a package that isn't given, and might contain a library the file lacks."""
     owner = subject.tree.owners.get(file.distribution)
     if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
         return False

@@ -85,7 +85,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 @functools.cache
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a single expression for all patterns, because the cache of `fnmatch` is too small for them."""
+    """Return a single expression for all patterns, because the `fnmatch` cache is too small for them."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 

@@ -50,7 +50,7 @@ _RLE, _RESERVED = 1, 3
 def measure_frame(payload: Data) -> int:
     """Return the size of the zstd frame at the start of ``payload``; raise `zstd.ZstdError` if there is no frame.
 
-    This function skips the contents of the blocks, because the frame and the data after it may be gigabytes long.
+    This function skips the contents of the blocks, because the frame and the data after it might be gigabytes long.
     """
     magic = _integer(payload, 0, 4)
     if magic & _SKIPPABLE_MASK == _SKIPPABLE:
@@ -521,9 +521,9 @@ def write_compressed_bundle(
     """Write a plain bundle, given as a sequence of buffers, as a version 2 or 3 CCOB at the position of ``file``.
 
     The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on. So code that is identical for
-    many targets costs almost nothing. Memory holds the window, and a few megabytes of input and output. Raises
-    `ValueError`, before writing anything, if the bundle has 4 GiB or more and the version is 2. To choose the version,
-    call `rocwheel.binary.bundles.storage.choose_version`.
+    many targets costs almost nothing. Memory use is limited to the window and a few megabytes of input and output.
+    Raises `ValueError`, before writing anything, if the bundle has 4 GiB or more and the version is 2. To choose the
+    version, call `rocwheel.binary.bundles.storage.choose_version`.
     """
     buffers = list(raw)
     raw_size = sum(len(buffer) for buffer in buffers)

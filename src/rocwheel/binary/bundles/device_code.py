@@ -216,7 +216,7 @@ class OffloadImage(msgspec.Struct, frozen=True):
     kind: str
     triple: str
     arch: str
-    """The processor as spelled, which may be another vendor's, such as ``sm_80``.
+    """The processor as spelled, which might be another vendor's, such as ``sm_80``.
 
     If the image has no processor, this is the architecture.
     """

@@ -124,7 +124,7 @@ def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segme
 
     Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay unchanged if the file
     as a whole would lose alignment. Later glibc releases load the file at a multiple of the largest alignment, and the
-    file's data may need that.
+    file's data might need that.
     """
     if is_program:
         return segments
@@ -148,7 +148,7 @@ def _alignment(segments: Iterable[Segment]) -> int:
 
 
 def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
-    """Raise `ElfError` if a loaded segment reaches beyond the end of the file, or takes pages of another segment.
+    """Raise `ElfError` if a loaded segment reaches beyond the end of the file, or takes over pages of another segment.
 
     Loaders map each segment over earlier segments. So at an address in both segments, the bytes in memory differ from
     the first segment's bytes in the file.
@@ -171,7 +171,7 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
 
 
 def _takes_pages(before: Segment, segment: Segment) -> bool:
-    """Return whether a segment takes pages of a lower segment that have different contents or are zeros (bss)."""
+    """Return whether a segment takes over pages of a lower segment that have different contents or are zeros (bss)."""
     has_zeros = any(one.memory_size > one.file_size for one in (before, segment))
     if segment.address < before.memory_end and has_zeros:
         return segment.memory_size > 0

@@ -60,7 +60,7 @@ def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int,
 class SymbolNames:
     """The dynamic string table, read once, for symbol names.
 
-    Linkers let names share their ends, so the total size of all names may be a few times the size of the table. In a
+    Linkers let names share their ends, so the total size of all names can be a few times the size of the table. In a
     damaged file, symbols may begin at every byte of one long name and take up gigabytes.
     """
 
@@ -332,7 +332,7 @@ class Linkage(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _default_names(self) -> frozenset[bytes]:
-        """The names that have a default version; avoids a search through all versions, which may be thousands."""
+        """The names that have a default version; avoids a search through all versions, which can be thousands."""
         parts = (definition.rpartition(b"@@") for definition in self.definitions)
         versions = set(self.versions)
         return frozenset(name for name, mark, version in parts if mark and version in versions)

@@ -236,7 +236,7 @@ class KpackWriter:
 
 
 def select_entries(archive: KpackArchive, kept: Iterable[KpackEntry]) -> KpackArchive:
-    """Return ``archive`` with only the ``kept`` entries; their code objects get new numbers in the same order.
+    """Return ``archive`` with only the ``kept`` entries; their code objects are renumbered in the same order.
 
     The result lists the remaining targets. This function doesn't move code objects: `recompress_archive` writes the new
     archive.
@@ -309,9 +309,9 @@ def recompress_archive(
     """Write the archive ``data`` to ``file``, store code objects according to ``storing``, and return their total size.
 
     ``archive`` is the parsed archive, or a part of it (`select_entries`). The table keeps everything else, including
-    unknown keys. ``progress`` advances by the decompressed size of each code object. Memory holds 64 MiB of code
-    objects at a time, or one larger code object. The output doesn't depend on the executor. Code objects without a key
-    are left out (`unnamed_remark`). Raises `KpackError` for damaged code objects.
+    unknown keys. ``progress`` advances by the decompressed size of each code object. At any time, 64 MiB of code
+    objects, or one larger code object, is in memory. The output doesn't depend on the executor. Code objects without a
+    key are left out (`unnamed_remark`). Raises `KpackError` for damaged code objects.
     """
     place = CodePlace(archive.name, archive.toc_offset)
     toc = read_toc(bytes(load(data[archive.toc_offset :])), place)

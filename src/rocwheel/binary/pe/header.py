@@ -333,7 +333,7 @@ class Image:
 def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
     """Yield each address at which a different section becomes the first with bytes in the file, and that section.
 
-    This takes n log n steps, because a header may declare 65535 sections, and tables may have a million addresses.
+    This takes n log n steps, because a header may declare 65535 sections, and tables can have a million addresses.
     """
     spans = [(one.address, one.address + one.file_size, number) for number, one in enumerate(sections) if one.file_size]
     waiting = sorted(spans, reverse=True)

@@ -36,7 +36,7 @@ class Exports(msgspec.Struct, frozen=True):
     dll: str
     """The DLL's name when it was linked, similar to a SONAME, or an empty string if the table has no name."""
     names: tuple[str, ...]
-    """The exported names in table order. The loader requires that the names are sorted."""
+    """The exported names in table order. The loader requires the names to be sorted."""
     forwarders: tuple[tuple[str, str], ...] = ()
     """The names that are forwarded to another DLL, with their targets, such as ``NTDLL.RtlAllocateHeap``."""
     ordinal_count: int = 0

@@ -95,7 +95,7 @@ def has_room_for_section(image: Image) -> bool:
 
 
 def require_movable(image: Image) -> None:
-    """Raise `FixedFileError` for a file whose parts can't be moved, because something may depend on their positions.
+    """Raise `FixedFileError` for a file whose parts can't be moved, because something might depend on them.
 
     Such files are signed, have headers that the loader would refuse, or have fields that images don't have. Others
     begin at the end of memory, or have debug information outside the file. The rest have bytes after the last section

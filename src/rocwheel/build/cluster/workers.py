@@ -49,7 +49,7 @@ class Answer(msgspec.Struct, frozen=True):
     value: Any = None
     error: BaseException | None = None
     has_lost_workers: bool = False
-    """Whether workers died during the job as many times as the scheduler allows. Another job may be the cause."""
+    """Whether workers died during the job as many times as the scheduler allows. Another job might be the cause."""
 
 
 class Cluster(Protocol):
@@ -134,7 +134,7 @@ class WorkerFacts(msgspec.Struct, frozen=True):
     """The properties of a process that determine its output bytes, and the machine that it runs on."""
 
     versions: dict[str, str]
-    """The version of each library, and a hash of rocwheel's code, because two checkouts may have the same version."""
+    """The version of each library, and a hash of rocwheel's code, because two checkouts can have the same version."""
     samples: dict[str, str]
     """The hash of each codec's output for a sample. Some codecs choose their code path based on the processor."""
     machine: str

@@ -105,8 +105,8 @@ def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
     """Return the direct and indirect dependencies of each DLL as indexes in ``dlls``, dependencies first.
 
     Imports are followed in the order of the import tables. If DLLs import each other, the DLL that is reached first is
-    loaded last; for the other DLLs, Windows finds it in the added folders. If several DLLs have the same file name, the
-    first DLL is used.
+    loaded last; when other DLLs need it, Windows finds it in the added folders. If several DLLs have the same file
+    name, the first DLL is used.
     """
     numbers = {fold_case(dll.name): number for number, dll in reversed(list(enumerate(dlls)))}
     folded = (dict.fromkeys(map(fold_case, dll.imports)) for dll in dlls)

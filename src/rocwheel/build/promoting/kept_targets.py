@@ -1,4 +1,4 @@
-"""Determines which packages and extras of a release candidate stay if only some GPU targets are kept.
+"""Determines which packages and extras of a release candidate are kept if only some GPU targets are kept.
 
 The selector's literals say which SDK packages serve a target. The extras of a framework's host wheel give the same
 information: ``device-gfx942`` requires the wheels with the code for gfx942, including those for its families, and

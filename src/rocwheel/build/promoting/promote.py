@@ -1,7 +1,7 @@
 """Promotes release candidates to a release. Packed members are copied, except for a few changed files.
 
-Each distribution gets a new file name, unless the version stays. Only files that state the version or list removed GPU
-targets change.
+Each distribution gets a new file name, unless the version stays the same. Only files that state the version or list
+removed GPU targets change.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
 def plan_join(data: Data, join: JoinPlan, storage: JoinStorage | None = None, *, name: str) -> Iterator[FilePatch]:
     """Yield the patch that puts the code of a plan into the host file ``data``.
 
-    During the block, an unnamed file holds the bundles, so memory holds only a few megabytes of one bundle. If the
+    During the block, an unnamed file holds the bundles, so only a few megabytes of one bundle are in memory. If the
     bundles don't fit in the file, all bundles are compressed, at the lowest level that makes them fit. Raises
     `NotJoinableError` if the bundles don't fit at any level, `KpackError` for damaged archives, and `WorkError` if
     there is no space for the unnamed file.

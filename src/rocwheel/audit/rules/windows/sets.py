@@ -86,7 +86,7 @@ def _circles(subject: Subject) -> Iterator[Evidence]:
 def find_circles(edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
     """Return the largest sets of two or more nodes that all lead to each other. Each set is sorted.
 
-    This function uses Tarjan's algorithm without recursion, because damaged or malicious files may have chains of any
+    This function uses Tarjan's algorithm without recursion, because damaged or malicious files might have chains of any
     length.
     """
     walk = _Walk(edges)
@@ -106,7 +106,7 @@ class _Walk:
         self._lowest: dict[str, int] = {}
         """For each node, the lowest number of a node that it leads back to."""
         self._open: dict[str, None] = {}
-        """Visited nodes whose circle isn't known yet, in the order of the visits."""
+        """Visited nodes whose cycle isn't known yet, in the order of the visits."""
 
     def visit(self, root: str) -> None:
         path = [] if root in self._number else [self._enter(root)]
@@ -132,7 +132,7 @@ class _Walk:
         self._lowest[node] = min(self._lowest[node], number)
 
     def _leave(self, node: str) -> None:
-        """Remove the circle that was entered at this node."""
+        """Remove the cycle that was entered at this node."""
         if self._lowest[node] != self._number[node]:
             return
         circle = [self._open.popitem()[0]]
