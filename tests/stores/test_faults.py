@@ -114,6 +114,25 @@ def test_a_put_is_tried_again(store: Store, faulty: FaultyServer) -> None:
     assert faulty.files[f"/{BUCKET}/y"] == b"content"
 
 
+@of_s3
+def test_a_service_that_ignores_conditions_is_refused(store: Store, faulty: FaultyServer) -> None:
+    faulty.has_conditions = False
+    message = "replaces files although a condition forbids it, so publishers could overwrite each other's work"
+    with pytest.raises(StoreError, match=message):
+        store.put("y", b"content")
+    with pytest.raises(StoreError, match=message):
+        store.swap("y", b"content", None)
+    assert [*faulty.files] == [f"/{BUCKET}/x"]
+
+
+@of_s3
+def test_a_service_is_asked_once_whether_it_knows_conditions(store: Store, faulty: FaultyServer) -> None:
+    store.put("y", b"content")
+    asked = len(faulty.requests)
+    store.put("z", b"content")
+    assert (asked, len(faulty.requests), [*faulty.files]) == (4, 5, [f"/{BUCKET}/{name}" for name in "xyz"])
+
+
 def test_a_transfer_that_always_ends_early_says_so(store: Store, faulty: FaultyServer) -> None:
     faulty.always = Answer(cut_at=0)
     with pytest.raises(BrokenTransferError) as caught:

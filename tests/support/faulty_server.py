@@ -40,6 +40,8 @@ class FaultyServer:
         self.first: deque[Answer] = deque()
         self.always: Answer | None = None
         self.has_ranges = True
+        self.has_conditions = True
+        """Whether it knows If-None-Match and If-Match in requests that store files."""
         self.identity = {"ETag": '"1"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
         """Headers that tell one file from another."""
         self.requests: list[tuple[str, str, str]] = []
@@ -96,8 +98,23 @@ class _Handler(BaseHTTPRequestHandler):
         if answer:
             self._refuse(answer)
             return
-        self.faults.files[self._file_path()] = body
+        path, files = self._file_path(), self.faults.files
+        is_taken = self.headers.get("If-None-Match") == "*" and path in files
+        is_other = path in files and self.headers.get("If-Match", '"1"') != '"1"'
+        if self.faults.has_conditions and (is_taken or is_other):
+            self._refuse(Answer(412, "PreconditionFailed"))
+            return
+        files[path] = body
         self._head(200, 0, {"ETag": '"1"'})
+
+    def do_POST(self) -> None:
+        """Delete files, which is all that S3 is asked for so."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        for key in re.findall("<Key>(.*?)</Key>", body):
+            self.faults.files.pop(f"{self._file_path().rstrip('/')}/{key}", None)
+        result = b"<DeleteResult></DeleteResult>"
+        self._head(200, len(result), {})
+        self.wfile.write(result)
 
     def _file_path(self) -> str:
         return self.path.partition("?")[0]

@@ -26,7 +26,7 @@ from rocwheel.core.cache import CachePlace, EntryStore
 from rocwheel.core.compression import WHEEL_LEVEL
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.scratch import locked_folder, scratch_folder
 from rocwheel.core.workers import map_collecting, open_workers, worker_count
 from rocwheel.core.writing import check_destination, new_folder, require_free
 from rocwheel.device.split.splitting import Workers
@@ -131,7 +131,8 @@ class BuildJob(msgspec.Struct, frozen=True):
         before anything is written.
 
         Before anything is written, raises `InputError` for an invalid level or number of workers, and whatever planning
-        raises. Raises `WorkError` if writing fails.
+        raises. Also raises `WorkError` before that if another build is writing to the destination. Raises `WorkError`
+        if writing fails.
         """
         check_destination(self.dest_dir / "dist")
         check_manifest_place(self.dest_dir)
@@ -145,6 +146,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         with (
             open_workers(workers) as executor,
             opened(executor, progress, workers, source_date, kept) as (plan, parts),
+            locked_folder(dist_dir, timeout=0),
         ):
             if others := older_versions(dist_dir, plan.version):
                 versions = ", ".join(others)
@@ -157,9 +159,9 @@ class BuildJob(msgspec.Struct, frozen=True):
             result = build(
                 plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress, kept=kept
             )
-        built, epoch = result.distributions, source_date.seconds
-        manifest = make_manifest(parts, plan, built, self.dest_dir, self.level, epoch)
-        written = str(write_manifest(self.dest_dir, manifest))
+            built, epoch = result.distributions, source_date.seconds
+            manifest = make_manifest(parts, plan, built, self.dest_dir, self.level, epoch)
+            written = str(write_manifest(self.dest_dir, manifest))
         if self.inputs.repeats:
             self.inputs.repeats.check_outputs(manifest.outputs)
         if self.cache and kept and result.members.packed:

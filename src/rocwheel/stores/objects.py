@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -38,6 +39,7 @@ from rocwheel.stores.store import (
     LoadedFile,
     MissingFileError,
     MissingStoreError,
+    OutdatedError,
     PassingError,
     RangesIgnoredError,
     StoredFile,
@@ -362,6 +364,8 @@ class ObjectStore:
         self._inner = inner
         self._has_own_metadata = has_own_metadata
         self._has_user = has_user
+        self._trying = Lock()
+        self._has_conditions = False
 
     @property
     def is_folder(self) -> bool:
@@ -460,6 +464,8 @@ class ObjectStore:
     ) -> None:
         """Store a file. A large file is sent in parts, with a temporary name until it is complete."""
         path = self._checked(name)
+        if create:
+            self._require_conditions()
         if isinstance(source, Path) and create and source.stat().st_size > _AT_ONCE:
             self._put_large(path, source, sha256, stamp, advance)
             return
@@ -492,6 +498,7 @@ class ObjectStore:
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
         """Replace a small file if it still has the tag ``e_tag``, and return the new tag."""
+        self._require_conditions()
         mode: Any = "create" if e_tag is None else {"e_tag": e_tag}
         attributes = self._attributes(name)
         try:
@@ -500,6 +507,41 @@ class ObjectStore:
                 return done["e_tag"]
         except (TakenError, MissingFileError) as e:
             raise outdated(self.place(name)) from e
+
+    def _require_conditions(self) -> None:
+        """Raise `StoreError` for a service that ignores conditions, on which two publishers could lose a project.
+
+        Amazon S3 fails a conditional write of a file that was written in the meantime (If-None-Match, If-Match). A
+        service that doesn't know these headers replaces the file. This is tried once, with a file of its own.
+        """
+        with self._trying:
+            if self._has_conditions:
+                return
+            name = f".rocwheel-conditions-{uuid.uuid4().hex}"
+            modes: tuple[Any, ...] = ("create", {"e_tag": f'"{"0" * 32}"'})
+            with self._translating(name):
+                obstore.put(self._inner, name, b"1", mode="overwrite")
+            try:
+                ignored = [mode for mode in modes if not self._is_refused(name, mode)]
+            finally:
+                with suppress(BaseError):
+                    obstore.delete(self._inner, name)
+            if ignored:
+                raise StoreError(
+                    self.url,
+                    "replaces files although a condition forbids it, so publishers could overwrite each other's work",
+                    expected="a service that supports If-None-Match and If-Match, as Amazon S3 does",
+                    remedy="Publish to a folder, and copy the folder to the service.",
+                )
+            self._has_conditions = True
+
+    def _is_refused(self, name: str, mode: Any) -> bool:
+        try:
+            with self._translating(name):
+                obstore.put(self._inner, name, b"2", mode=mode)
+        except (TakenError, OutdatedError, MissingFileError):
+            return True
+        return False
 
     def delete(self, name: str) -> None:
         """Remove a file if it exists."""

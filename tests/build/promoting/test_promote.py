@@ -13,8 +13,10 @@ import pytest
 
 from rocwheel.build.job import BuildJob, PlanJob
 from rocwheel.build.planning.options import PlanOptions
+from rocwheel.build.promoting import promote
 from rocwheel.build.promoting.promote import PromoteJob
-from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.core.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.core.scratch import locked_folder
 from rocwheel.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
 from tests.support.environments import make_venv, pip_for
@@ -22,6 +24,7 @@ from tests.support.wheels import make_wheel, members, write_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from rocwheel.build.planning.options import SelectorForm
@@ -399,3 +402,28 @@ def test_when_one_file_cannot_get_its_place_none_stays(
         PromoteJob(tmp_path / "in", "7.0.0", out).run()
     assert out.exists() is not is_new
     assert list(out.rglob("*")) == []
+
+
+def test_the_second_of_two_promotions_into_a_folder_replaces_nothing(
+    candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def end_another_first(folder: Path, *, silence: float) -> AbstractContextManager[None]:
+        monkeypatch.setattr(promote, "locked_folder", locked_folder)
+        PromoteJob(candidates, "7.0", out).run()
+        (out / "rocm-7.0.tar.gz").write_bytes(b"of the first")
+        return locked_folder(folder, silence=silence)
+
+    monkeypatch.setattr(promote, "locked_folder", end_another_first)
+    with pytest.raises(ProblemsError, match=r"rocm-7\.0\.tar\.gz: already exists"):
+        PromoteJob(candidates, "7.0", out).run()
+    assert (out / "rocm-7.0.tar.gz").read_bytes() == b"of the first"
+
+
+def test_the_second_of_two_builds_into_a_folder_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with locked_folder(out / "dist"):
+        with pytest.raises(WorkError, match="out/dist: is still being written by another run"):
+            build(out, "7.0")
+        assert list(out.rglob("*")) == [out / "dist"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import ChangedFileError
-from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.scratch import locked_folder, scratch_folder
 from rocwheel.core.workers import open_workers
 from rocwheel.core.writing import check_destination
 from rocwheel.stores.store import MissingFileError, StoreError
@@ -54,6 +54,7 @@ from rocwheel.wheels.packing import CUT_FROM, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from rocwheel.build.cluster.workers import Cluster
     from rocwheel.build.plan import Plan, PlannedWheel
@@ -84,14 +85,15 @@ class ClusterJob(msgspec.Struct, frozen=True):
             connected(self.scheduler, warn, "the build") as cluster,
             open_workers() as executor,
             self.inputs.opened(executor, progress, source_date=source_date) as (plan, inputs),
+            place.locked(),
         ):
             removed = place.prepare()
             with place.exchange() as exchange:
                 settings = Settings(exchange, place.dist, self.level, source_date, worker_facts())
                 built = build_wheels(plan, settings, cluster, progress)
             built += place.write_sdists(plan, source_date)
-        manifest = make_manifest(inputs, plan, built, place.folder, self.level, source_date.seconds)
-        written_to = place.write_manifest(manifest)
+            manifest = make_manifest(inputs, plan, built, place.folder, self.level, source_date.seconds)
+            written_to = place.write_manifest(manifest)
         if self.inputs.repeats:
             self.inputs.repeats.check_outputs(manifest.outputs)
         # A bucket may contain other files; only the publisher knows whether they belong there.
@@ -126,6 +128,10 @@ class SharedFolder:
     def dist(self) -> str:
         """The path of the folder for distributions, which is the same in every process."""
         return str(self._dist_dir.resolve())
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other builds out of the folder. Entering raises `WorkError` if another build is writing to it."""
+        return locked_folder(self._dist_dir, timeout=0)
 
     def prepare(self) -> tuple[str, ...]:
         """Create the folder, remove the leftovers of killed builds, and return the removed paths."""
@@ -176,6 +182,10 @@ class SharedStore:
                     "no file, or the checksums of a build",
                 )
                 raise InputError(store.place(SUMS_NAME), found, expected=expected, remedy="Change --dest-dir.")
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Do nothing, because a store has no locks."""
+        return nullcontext()
 
     def prepare(self) -> tuple[str, ...]:
         """Remove the manifest of an earlier build. A store needs no folders."""

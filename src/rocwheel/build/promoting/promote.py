@@ -34,7 +34,7 @@ from rocwheel.build.sdk_source import render_literals
 from rocwheel.core.errors import InputError, write_error
 from rocwheel.core.messages import count
 from rocwheel.core.progress import SILENT, Progress
-from rocwheel.core.scratch import scratch_folder
+from rocwheel.core.scratch import locked_folder, scratch_folder
 from rocwheel.core.workers import map_collecting, map_in_threads, open_workers, raise_all, worker_count
 from rocwheel.core.writing import check_destination, safe_mode
 from rocwheel.environment.coherence import WheelFacts, check_coherence, wheel_package_targets
@@ -160,7 +160,10 @@ class PromoteJob(msgspec.Struct, frozen=True):
 
             map_collecting(str(self.dist), write, promotions)
             progress.end()
-            self._put_in_place(folder, [promotion.place for promotion in promotions])
+            places = [promotion.place for promotion in promotions]
+            with locked_folder(self.dest_dir, silence=_SILENCE):
+                check_output(self.dist, self.dest_dir, places)  # another promotion may have ended in the meantime
+                self._put_in_place(folder, places)
 
     @contextmanager
     def _made_folder(self) -> Iterator[None]:
@@ -197,6 +200,8 @@ class PromoteJob(msgspec.Struct, frozen=True):
 
 
 _OPTION = "--to"
+_SILENCE = 5.0
+"""The number of seconds after which a promotion says that it waits for another one."""
 
 
 def _no_code(path: Path, host: HostExtras, kept: Collection[str]) -> InputError:
