@@ -237,7 +237,7 @@ def merge(
     files: Annotated[
         Literal["copy", "hardlink"], option("--files", help="Copy the files, or create hard links if possible.")
     ] = "copy",
-    dry_run: Annotated[bool, option("--dry-run", help="Print what would be merged without writing anything.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print what would be merged, and write nothing.")] = False,
     *,
     out: Output,
 ) -> None:

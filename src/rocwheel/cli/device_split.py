@@ -242,7 +242,7 @@ def split(
     choice: SplitChoice,
     wheel_options: WheelOptions,
     mend: MendOption = False,
-    dry_run: Annotated[bool, option("--dry-run", help="Print what would be done without writing anything.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print what would be done, and write nothing.")] = False,
     jobs: JobsOption = 0,
     out: Output,
 ) -> None:

@@ -159,4 +159,4 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
 SchedulerOption = Annotated[str | None, shared("--scheduler")]
 
 TransfersOption = Annotated[int, shared("--jobs", "Fetch this many files at a time. 0 means one per core.", min=0)]
-FetchNothingOption = Annotated[bool, option("--dry-run", help="Print what would be fetched without writing anything.")]
+FetchNothingOption = Annotated[bool, option("--dry-run", help="Print what would be fetched, and write nothing.")]

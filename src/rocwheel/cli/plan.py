@@ -239,7 +239,7 @@ _DestDirOption = Annotated[
     str | None,
     shared("--dest-dir", "Write the packages to the dist subfolder of this folder. Both are created if needed."),
 ]
-_DryRunOption = Annotated[bool, option("--dry-run", help="Print what a build would produce without writing anything.")]
+_DryRunOption = Annotated[bool, option("--dry-run", help="Print what a build would produce, and write nothing.")]
 _OF_PLAN = inspect.signature(read_plan_job, eval_str=True).parameters
 _PLACES = ("artifacts", "artifact_dir", "recipe")
 """Options that are allowed with a manifest, because they contain current locations."""

@@ -89,9 +89,7 @@ def publish_command(
     layout: Layout,
     make_front: NextExtras | None,
     uploaded: int | None,
-    dry_run: Annotated[
-        bool, option("--dry-run", help="Print what would be published without writing anything.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print what would be published, and write nothing.")] = False,
     out: Output,
 ) -> None:
     """Upload packages and their index to a store.
