@@ -362,7 +362,7 @@ def repair(
 ) -> RepairResult:
     """Write wheels with corrected run paths, requirements, and tags. The original wheels stay unchanged.
 
-    Files that are already correct stay identical.
+    Files that are already correct stay byte-identical.
 
     Args:
         wheels: One or more paths of wheels to repair.

@@ -38,7 +38,7 @@ _MOST = 20
 
 
 class Sign(NamedTuple):
-    """A file that shows a release."""
+    """A file that indicates a release."""
 
     path: str
     release: str

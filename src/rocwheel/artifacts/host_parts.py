@@ -103,7 +103,7 @@ _BLOCK = 64
 
 
 class RelocatedWord(Protocol):
-    """Finds the word at a position that may differ."""
+    """Finds the word that may differ at a position."""
 
     def __call__(self, at: int, start: int) -> int | None:
         """Return the end of the word that contains the byte ``at`` and begins at ``start`` or later, or `None`.
@@ -162,7 +162,7 @@ _NEAR = 64
 Such an address is relative to the end of the instruction, or has an index subtracted.
 """
 _TABLE_SIZE = 4096
-"""The maximum size of a jump table. Its offsets are relative to its start, so an entry's target seems shifted."""
+"""The maximum size of a jump table. Its offsets are relative to its start, so an entry's target appears shifted."""
 
 
 class HowLoaded(msgspec.Struct, frozen=True):

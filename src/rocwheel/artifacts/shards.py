@@ -78,7 +78,7 @@ class Shard(msgspec.Struct, frozen=True):
 def sort_shard(location: str, artifacts: Sequence[Artifact]) -> Shard:
     """Return a shard with each file assigned to its artifact in the merged set.
 
-    In an artifact for a single target, all files stay, because only the artifact shows the target of some files.
+    In an artifact for a single target, all files are kept, because only the artifact shows the target of some files.
     Artifacts for all targets or a GPU family also contain host files. In these artifacts, the table of kernel files
     decides.
     """

@@ -124,7 +124,7 @@ class _Finder:
         return DllPlace.DRIVER if kind is DllKind.DRIVER else missing, next(iter(fitting or named), None)
 
     def _excuse(self, name: str) -> DllPlace | None:
-        """Return the reason why a DLL without a readable file isn't missing, or `None` if the DLL is missing."""
+        """Return why a DLL without a readable file isn't considered missing, or `None` if the DLL is missing."""
         if self._windows.is_damaged(name):
             return DllPlace.DAMAGED
         return DllPlace.ASSUMED if self._assumed(name) else None

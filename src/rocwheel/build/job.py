@@ -125,7 +125,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     def run(
         self, *, progress: Progress = SILENT, notice: Callable[[str], object] = lambda _: None
     ) -> tuple[Plan, BuildResult]:
-        """Write the distributions to ``dist`` below the destination, and remove leftovers of killed builds there.
+        """Write the distributions to ``dist`` below the destination, and remove leftovers from killed builds there.
 
         The manifest and its checksums are written last. The manifest and checksums of an earlier build are removed
         before anything is written.

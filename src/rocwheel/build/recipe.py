@@ -273,7 +273,7 @@ def for_variant(text: str, variant: str) -> str:
 def name_package(recipe: Recipe, key: str, layout: Layout, variant: str = _FAMILY) -> PackageNames:
     """Return the names of the package ``key`` for a GPU target or family.
 
-    Without a variant, ``{family}`` stays in the names.
+    Without a variant, ``{family}`` remains in the names.
 
     If the distribution name contains the family, module names also contain it, with underscores.
     """

@@ -96,7 +96,7 @@ def _attempt() -> int:
 
 
 def _report(error: RocwheelError) -> None:
-    """Report an error for people and as a document. If one of them can't be written, the other one still is."""
+    """Report an error as text for users and as a document. If one of them can't be written, the other one still is."""
     with _dropping(sys.stderr):
         report_error(error)
     if _is_json_wanted(sys.argv[1:]):

@@ -37,7 +37,7 @@ def about(
 
 
 def text_lines(found: About) -> Iterator[str]:
-    """Yield the facts as labeled lines for people."""
+    """Yield the facts as labeled lines for users."""
     yield f"rocwheel     {found.rocwheel} in {found.folder}"
     yield f"Python       {found.python}, {found.executable}"
     yield f"platform     {found.system}; {found.libc}; {count(found.cpus, 'core')}"

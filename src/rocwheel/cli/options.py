@@ -54,7 +54,7 @@ VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more detai
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """A command's kind of output: a document or text for people, and the amount of other output."""
+    """A command's kind of output: a document or text for users, and the amount of other output."""
 
     json: bool
     quiet: bool

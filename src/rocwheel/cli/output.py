@@ -81,7 +81,7 @@ class LazyConsole:
 
 
 messages = LazyConsole(stderr=True)
-"""Standard error, for messages to people."""
+"""Standard error, for messages to users."""
 results = LazyConsole()
 """Standard output, for text other than tables."""
 
@@ -112,7 +112,7 @@ def is_silent() -> bool:
 
 
 def message_printer(*, quiet: bool) -> Callable[[str], object]:
-    """Return a function that prints a sentence for people, or does nothing if they want no messages."""
+    """Return a function that prints a sentence for users, or does nothing if they want no messages."""
     return (lambda _: None) if quiet else lambda text: messages.print(text, markup=False)
 
 
@@ -173,7 +173,7 @@ def print_result(kind: str, text: str, *, json: bool) -> None:
 
 
 def report_error(error: RocwheelError) -> None:
-    """Print an error for people to standard error."""
+    """Print an error for users to standard error."""
     first, *others = error.lines
     with printing_errors():
         _print_marked("[bold red]error:[/]", first)
@@ -207,7 +207,7 @@ def _error_facts(error: RocwheelError) -> Iterator[dict[str, str]]:
 
 
 def report_warning(text: str) -> None:
-    """Print a warning for people as a single line to standard error."""
+    """Print a warning for users as a single line to standard error."""
     _print_marked("[bold yellow]warning:[/]", text)
 
 

@@ -370,7 +370,7 @@ def print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
 
 
 def spelled_seconds(seconds: float) -> str:
-    """Return a duration for people, such as ``0.4 s``, ``25 s``, and ``3 min 20 s``."""
+    """Return a human-readable duration, such as ``0.4 s``, ``25 s``, and ``3 min 20 s``."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -305,7 +305,7 @@ class _Answer:
         }
 
     def lines(self, *, quiet: bool, verbose: bool) -> list[str]:
-        """Return the lines for people. With ``quiet``, return only lines about files without usable code.
+        """Return the lines for users. With ``quiet``, return only lines about files without usable code.
 
         Unless ``verbose``, kernel files in a folder share a line if they have the same result.
         """

@@ -272,7 +272,7 @@ def _is_name(name: str, length: int) -> bool:
 def prune_entries(folder: Path, limit: int) -> Pruned:
     """Remove the least recently used entries until the remaining entries have at most ``limit`` bytes.
 
-    Also removes leftovers of killed processes, and anything that isn't a file. If a build is reading an entry, the
+    Also removes leftovers from killed processes, and anything that isn't a file. If a build is reading an entry, the
     build can still read the entry. Raises the same errors as `read_contents`. Keeps files that can't be removed.
     """
     for place in _folders(folder):

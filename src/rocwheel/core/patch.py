@@ -93,7 +93,7 @@ class FilePatch(msgspec.Struct, frozen=True):
         return buffers + _old(data, position, stop)
 
     def pieces(self, data: Data) -> Iterator[memoryview | bytes]:
-        """Yield the new file in pieces of a few MiB, so that writing the file takes few calls."""
+        """Yield the new file in pieces of a few MiB, so that writing the file takes only a few calls."""
         for start in range(0, self.size, _PIECE):
             parts = self.apply(data, start, start + _PIECE)
             yield load(parts[0]) if len(parts) == 1 else join_data(parts)

@@ -49,7 +49,7 @@ The default is 700. Ten thousand files create many times that number.
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely in a block that creates many long-lived values, in all threads.
+    """Collect garbage less often in a block that creates many long-lived values, in all threads.
 
     Memory use stays bounded.
 

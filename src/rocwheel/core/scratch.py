@@ -1,7 +1,7 @@
 """Creates temporary files and folders: unnamed ones, hidden ones next to the output, and locks on folders.
 
 Hidden names end with a mark, and each file or folder is locked (flock(2)) while its process lives. Therefore, the next
-process in the folder can recognize and remove leftovers of killed processes.
+process in the folder can recognize and remove leftovers from killed processes.
 
 A folder's lock (flock(2)) is on the folder itself. It leaves no file, and it ends with the process.
 """
@@ -165,7 +165,7 @@ _LONGEST = 200
 """The maximum length of the original name in bytes. A file name has at most 255 bytes."""
 
 _visited: set[tuple[str, int, int]] = set()
-"""The folders that this process checked for leftovers of dead processes, as paths, devices, and inodes.
+"""The folders that this process checked for leftovers from dead processes, as paths, devices, and inodes.
 
 File systems reuse the inode of a removed folder, and another folder can later have the same path.
 """
@@ -179,7 +179,7 @@ def is_scratch(name: str) -> bool:
 def make_scratch_file(path: Path) -> tuple[int, str]:
     """Create an empty file next to ``path``. Return its descriptor, which keeps it locked, and its path.
 
-    On the first use of a folder, also remove leftovers of dead processes.
+    On the first use of a folder, also remove leftovers from dead processes.
     """
     _visit(path.parent)
     return _locked(lambda: _make_file(path))
@@ -251,8 +251,8 @@ def _identity(folder: Path, status: os.stat_result) -> tuple[str, int, int]:
 def remove_abandoned(folder: Path, names: Iterable[str] | None = None) -> tuple[Path, ...]:
     """Remove the scratch files and folders that killed processes left in a folder, and return their paths.
 
-    ``names`` are all candidates if the folder was just listed. Otherwise, the folder is listed. Files of a living
-    process, even on another machine, are locked and remain. So do the files of other users.
+    ``names`` are all candidates if the folder was just listed. Otherwise, the folder is listed. Files that belong to a
+    live process, even on another machine, are locked and remain. So do the files of other users.
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:

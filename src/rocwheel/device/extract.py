@@ -268,7 +268,7 @@ def extract_code(
     Raises `InputError` if there is no device code or it is damaged, or if a bundle decompresses to more than ``limit``
     bytes. An incorrect hash also raises `InputError`, or logs a warning with ``accept_wrong_hash``. Unless
     ``allow_missing``, bundles without code for a target raise `InputError` (`ProblemsError` for several bundles).
-    Raises `WorkError` if writing fails. The files appear when all are complete, so an error leaves no files.
+    Raises `WorkError` if writing fails. The files appear when all are complete, so an error leaves no files behind.
     """
     choosing = CodeChoice(targets, rule, allow_missing=allow_missing)
     paths = [sources] if isinstance(sources, Path) else [*sources]

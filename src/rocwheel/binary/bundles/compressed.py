@@ -464,7 +464,7 @@ def _digest(buffers: Iterable[Data]) -> bytes:
 
 
 def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: CodePlace) -> list[int]:
-    """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
+    """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes up.
 
     Entries that are smaller than a zstd block (128 KiB) share their block's bytes. An entry that repeats an earlier
     entry takes almost no space. Raises `DeviceCodeError` for a damaged payload.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 RUNTIME_HEADER_LIMIT = 4096
-"""The number of bytes of a plain bundle that the runtime passes to the target lookup, so all IDs must be within them.
+"""The number of bytes of a plain bundle that the runtime passes to the target lookup, so all IDs must fit within them.
 """
 
 HEADER_LAYOUT = struct.Struct("<24sQ")

@@ -110,7 +110,7 @@ def _number(data: bytes, position: int, width: int) -> int:
 
 
 def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[str, msgspec.Raw]:
-    """Return the still encoded values of a map, keyed by name; ``what`` describes the map in messages.
+    """Return the still-encoded values of a map, keyed by name; ``what`` describes the map in messages.
 
     Raises `KpackError` for other values, keys that aren't strings, repeated keys, and too many keys.
     """

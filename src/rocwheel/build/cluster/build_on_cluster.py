@@ -134,7 +134,7 @@ class SharedFolder:
         return locked_folder(self._dist_dir, timeout=0)
 
     def prepare(self) -> tuple[str, ...]:
-        """Create the folder, remove the leftovers of killed builds, and return the removed paths."""
+        """Create the folder, remove the leftovers from killed builds, and return the removed paths."""
         try:
             self._dist_dir.mkdir(parents=True, exist_ok=True)
         except OSError as e:

@@ -62,7 +62,7 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     split_device: DeviceSplit = "none"
     """Whether device code goes to separate packages for its targets: as kpack archives, or in whole libraries."""
     common: tuple[str, ...] = ()
-    """GPU targets, in any spelling, whose code also stays in the libraries for all GPUs when libraries are split."""
+    """GPU targets, in any spelling, whose code also remains in the libraries for all GPUs when libraries are split."""
     retarget: tuple[str, ...] = ()
     """Pairs of targets in the form ``FROM=TO[,TO...]``.
 

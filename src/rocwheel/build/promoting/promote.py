@@ -167,7 +167,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
 
     @contextmanager
     def _made_folder(self) -> Iterator[None]:
-        """Create the destination, and remove it if it is new and stays empty."""
+        """Create the destination, and remove it if it is new and remains empty."""
         is_new = not self.dest_dir.exists()
         try:
             self.dest_dir.mkdir(parents=True, exist_ok=True)

@@ -302,7 +302,7 @@ class SplitWheels:
     def write(self, order: WheelSplitOrder, source_date: SourceDate, before_host: Callable[[], None]) -> None:
         """Write all wheels: first the device wheels, then, after a call of ``before_host``, the host wheel.
 
-        Raises `InputError` for damaged code, and `WorkError` if writing fails. No incomplete wheel is left.
+        Raises `InputError` for damaged code, and `WorkError` if writing fails. No incomplete wheel is left behind.
         """
         order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))
         try:
@@ -434,7 +434,7 @@ def split_wheel(
     earlier split of the same wheel are replaced, or removed if this split has no wheel for their target. In messages,
     ``shown`` (or the path) is the name of the wheel. Raises the same errors as `check_order`, `read_checked_wheel`,
     `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier`. Raises `ProblemsError` for several
-    problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left.
+    problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left behind.
     """
     check_order(order)
     wheel = read_checked_wheel(source, shown)
