@@ -274,11 +274,12 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
 def read_checked_wheel(path: Path, shown: str = "") -> FinishedWheel:
     """Read a wheel like `read_finished_wheel`, and check all its members against RECORD before they are copied.
 
-    Also raises the errors of `check_members`.
+    Also raises the errors of `check_members`. A ``shown`` wheel was just packed from a folder, and isn't checked.
     """
     wheel = read_finished_wheel(path, shown)
-    with open_workers() as executor:
-        check_members(wheel.source, wheel.members, executor=executor)
+    if not shown:
+        with open_workers() as executor:
+            check_members(path, wheel.members, executor=executor)
     return wheel
 
 
