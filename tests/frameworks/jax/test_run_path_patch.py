@@ -115,7 +115,7 @@ def test_an_sdk_for_one_family_has_its_own_folder() -> None:
         (
             "def _rocm_wheel_rpaths():",
             "_MORE = []\n\ndef _rocm_wheel_rpaths():",
-            "has other definitions between _THEROCK_TARGET_FAMILIES and _rocm_wheel_rpaths",
+            "has other statements or comments between _THEROCK_TARGET_FAMILIES and _rocm_wheel_rpaths",
         ),
         (
             "_rocm_wheel_rpaths():",
@@ -127,9 +127,57 @@ def test_an_sdk_for_one_family_has_its_own_folder() -> None:
         (
             '= [\n    "gfx94X-dcgpu",\n    "gfx110X-all",\n]',
             "= read()",
-            "defines _THEROCK_TARGET_FAMILIES as something other than a list",
+            "defines _THEROCK_TARGET_FAMILIES as something other than a list of strings",
         ),
         ("\n", "\r\n", "has CR LF line endings"),
+        (
+            "\ndef _rocm_wheel_rpaths",
+            'load("a.bzl", "a")\n\ndef _rocm_wheel_rpaths',
+            "has other statements or comments between _THEROCK_TARGET_FAMILIES and _rocm_wheel_rpaths",
+        ),
+        (
+            "\ndef _rocm_wheel_rpaths",
+            "# A comment.\ndef _rocm_wheel_rpaths",
+            "has other statements or comments between _THEROCK_TARGET_FAMILIES and _rocm_wheel_rpaths",
+        ),
+        (
+            "_THEROCK_TARGET_FAMILIES = [",
+            "A = 1; _THEROCK_TARGET_FAMILIES = [",
+            "has another statement on the line of _THEROCK_TARGET_FAMILIES",
+        ),
+        ("def _wheel_features", '_WHEEL_RPATHS += ["a"]\n\ndef _wheel_features', "defines _WHEEL_RPATHS 2 times"),
+        (
+            "def _wheel_features",
+            "[entry for entry in _WHEEL_RPATHS]\n\ndef _wheel_features",
+            "uses _WHEEL_RPATHS in _wheel_linkopts, line 31 instead of once in _wheel_linkopts",
+        ),
+        (
+            "def _wheel_features",
+            "def _wheel_linkopts():\n    return []\n\ndef _wheel_features",
+            "defines _wheel_linkopts 2 times",
+        ),
+        ("def _wheel_features", "_FROM_PJRT = 1\n\ndef _wheel_features", "already defines _FROM_PJRT"),
+        ('"if_oss",', '"if_oss", "_FROM_PLUGIN",', "already defines _FROM_PLUGIN"),
+        (
+            "    return [\n",
+            '    packages.append("mine")\n    return [\n',
+            "has another text of _rocm_wheel_rpaths, so the patch would drop its changes",
+        ),
+        (
+            '"//conditions:default": [],\n    })\n\ndef rocm_nanobind',
+            '"//conditions:default": ["-s"],\n    })\n\ndef rocm_nanobind',
+            "has another text of _wheel_linkopts, so the patch would drop its changes",
+        ),
+        (
+            "-rpath,/opt/rocm/lib",
+            "-rpath,/opt/two$$x",
+            "has '/opt/two$x' in _WHEEL_RPATHS, which isn't a folder in ASCII without spaces, quotes, and dollar signs",
+        ),
+        (
+            "-rpath,/opt/rocm/lib",
+            '-rpath,/opt/\\"x',
+            "has '/opt/\"x' in _WHEEL_RPATHS, which isn't a folder in ASCII without spaces, quotes, and dollar signs",
+        ),
     ],
 )
 def test_another_structure_is_refused(old: str, new: str, problem: str) -> None:
@@ -140,7 +188,7 @@ def test_another_structure_is_refused(old: str, new: str, problem: str) -> None:
 
 def test_a_list_after_the_function_is_refused() -> None:
     families = '_THEROCK_TARGET_FAMILIES = [\n    "gfx94X-dcgpu",\n    "gfx110X-all",\n]\n'
-    with pytest.raises(ProblemsError, match="has other definitions between"):
+    with pytest.raises(ProblemsError, match="has other statements or comments between"):
         shorten_run_paths(TEXT.replace(families, "") + families, BazelSettings(1))
 
 
@@ -167,16 +215,30 @@ def test_a_patched_file_is_refused() -> None:
     )
 
 
-def test_a_macro_in_a_package_of_another_depth_is_refused(jax: Path) -> None:
-    other = jax / "other/BUILD"
-    other.parent.mkdir()
-    other.write_text('load("//jaxlib/rocm:rocm_rpath.bzl", "rocm_cc_binary")\n\nrocm_cc_binary(name = "x.so")\n')
+EXPECTED_HOMES = (
+    "rocm_nanobind_extension only in the BUILD file of jaxlib/rocm and "
+    "rocm_cc_binary only in the BUILD file of jax_plugins/rocm"
+)
+
+
+@pytest.mark.parametrize("name", ["other/BUILD", "other/macros.bzl", "jax_plugins/rocm/macros.bzl"])
+@pytest.mark.parametrize("loaded", ['"rocm_cc_binary"', 'cc = "rocm_cc_binary"'])
+def test_a_macro_in_a_file_for_packages_of_another_depth_is_refused(jax: Path, name: str, loaded: str) -> None:
+    other = jax / name
+    other.parent.mkdir(exist_ok=True)
+    other.write_text(f'load("//jaxlib/rocm:rocm_rpath.bzl", {loaded})\n')
     with pytest.raises(ProblemsError) as caught:
         run_path_patch(jax)
-    expected = "rocm_nanobind_extension only in jaxlib/rocm and rocm_cc_binary only in jax_plugins/rocm"
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{other}: calls rocm_cc_binary; expected {expected}"
+        f"{other}: loads rocm_cc_binary; expected {EXPECTED_HOMES}"
     ]
+
+
+def test_the_output_folders_of_bazel_are_not_searched(jax: Path) -> None:
+    other = jax / "bazel-out/BUILD"
+    other.parent.mkdir()
+    other.write_text('load("//jaxlib/rocm:rocm_rpath.bzl", "rocm_cc_binary")\n')
+    assert run_path_patch(jax)
 
 
 def test_a_folder_without_the_file_is_refused(tmp_path: Path) -> None:

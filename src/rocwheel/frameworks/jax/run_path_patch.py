@@ -7,6 +7,7 @@ family, and for seven Python versions. After the patch, each library has only th
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import posixpath
 from pathlib import Path
@@ -18,7 +19,7 @@ from rocwheel.environment.run_path_choice import origin_relative
 from rocwheel.frameworks.jax.bazel_files import Splice, StarlarkFile, called, spliced
 from rocwheel.frameworks.jax.jax_tree import jax_tree
 from rocwheel.frameworks.jax.migrate import text_patch
-from rocwheel.frameworks.jax.settings import BazelSettings
+from rocwheel.frameworks.jax.settings import BazelSettings, is_search_entry
 from rocwheel.frameworks.jax.starlark import jax_wheel_description
 
 if TYPE_CHECKING:
@@ -40,6 +41,15 @@ _FAMILIES, _FUNCTION, _OLD = "_THEROCK_TARGET_FAMILIES", "_rocm_wheel_rpaths", "
 _LINKOPTS, _NEW = "_wheel_linkopts", "_WHEEL_RUN_PATH"
 _RPATH = "-Wl,-rpath,"
 _BUILD_FILES = ("BUILD", "BUILD.bazel")
+_KNOWN = {
+    _FUNCTION: {
+        "1843c710a4e57d81",  # JAX 0.10.2 (990e6a0b), JAX 0.11.0 (a1521744), and cec06d11
+        "38edb99f698fd157",  # the stand-in in tests/fixtures/jax_run_paths
+    },
+    _LINKOPTS: {"2ed9fb7fab0e274e"},  # since JAX 0.10.0
+}
+"""The beginnings of the SHA-256 hashes of the functions' texts. Another text may add entries that the patch would drop.
+"""
 
 _NEW_FUNCTION = '''\
 def _rocm_wheel_rpaths(site_packages):
@@ -146,32 +156,61 @@ def _parts(file: StarlarkFile) -> dict[str, _Definition]:
 
 def _definitions(file: StarlarkFile) -> Iterator[tuple[str, _Definition]]:
     for node in file.tree.body:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name, node
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            yield node.targets[0].id, node
+        if isinstance(node, _Definition) and not (user := _user(node)).startswith("line "):
+            yield user, node
+
+
+def _user(node: ast.stmt) -> str:
+    """Return the name that a top-level statement defines, or else its line."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    return f"line {node.lineno}"
 
 
 def _uses(file: StarlarkFile, name: str) -> list[tuple[str, ast.Name]]:
-    """Return the uses of a name, each with the definition that contains the use."""
+    """Return the uses of a name, each with the definition or the line of the statement that contains the use."""
     return [
-        (user, node)
-        for user, definition in _definitions(file)
-        for node in ast.walk(definition)
+        (_user(statement), node)
+        for statement in file.tree.body
+        for node in ast.walk(statement)
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
     ]
+
+
+def _bindings(file: StarlarkFile) -> list[str]:
+    """Return each name that an assignment, a function, or a ``load`` statement binds, as often as they bind it."""
+    nodes = list(ast.walk(file.tree))
+    assigned = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+    loads = file.calls("load")
+    loaded = [name for load in loads for name, _ in _loaded(load)]
+    return [*assigned, *functions, *loaded]
+
+
+def _loaded(load: ast.Call) -> list[tuple[str, str]]:
+    """Return the names that a ``load`` statement binds, each with its name in the loaded file."""
+    plain = [(item, item) for item in map(_string, load.args[1:])]
+    return [*plain, *((keyword.arg or "", _string(keyword.value)) for keyword in load.keywords)]
+
+
+def _string(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _differences(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[str]:
     """Yield the differences from the expected file."""
     if b"\r" in file.data:
         yield "has CR LF line endings"
+        return
     missing = [name for name in (*_USERS, *_MACROS) if name not in found]
     yield from (f"doesn't define {name}" for name in missing) if missing else _other_structure(file, found)
 
 
 def _other_structure(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[str]:
     """Yield the differences from the expected definitions, all of which the file has."""
+    yield from _other_bindings(file)
     for name, users in _USERS.items():
         used = sorted(user for user, _ in _uses(file, name))
         if used != sorted(users):
@@ -179,21 +218,50 @@ def _other_structure(file: StarlarkFile, found: dict[str, _Definition]) -> Itera
     for user, node in _uses(file, _LINKOPTS):
         if not file.data.startswith(b"()", file.end(node)):
             yield f"doesn't call {_LINKOPTS} without arguments in {user}"
-    following = list(found)[list(found).index(_FAMILIES) + 1 :]
+    between = file.data[file.end(found[_FAMILIES]) : file.start(found[_FUNCTION])]
+    is_next = file.start(found[_FAMILIES]) < file.start(found[_FUNCTION]) and not between.strip()
     checks = {
-        f"defines {_FAMILIES} as something other than a list": not _is_list(found[_FAMILIES]),
-        f"has other definitions between {_FAMILIES} and {_FUNCTION}": following[:1] != [_FUNCTION],
+        f"defines {_FAMILIES} as something other than a list of strings": not _is_list(found[_FAMILIES]),
+        f"has other statements or comments between {_FAMILIES} and {_FUNCTION}": not is_next,
+        **{
+            f"has another statement on the line of {name}": file.start(found[name])
+            != file.line_start(found[name].lineno)
+            for name in (_FAMILIES, _OLD)
+        },
         **{
             f"has no function {name} without parameters": not file.source(found[name]).startswith(f"def {name}():")
             for name in (_FUNCTION, _LINKOPTS)
         },
         f"has no system folders at the end of {_OLD}": not _system_folders(found[_OLD]),
     }
-    yield from (text for text, is_wrong in checks.items() if is_wrong)
+    wrong = [text for text, is_wrong in checks.items() if is_wrong]
+    yield from wrong or _other_texts(file, found)
+
+
+def _other_bindings(file: StarlarkFile) -> Iterator[str]:
+    """Yield names that the file doesn't define once, and names that the patch would define again."""
+    bound = _bindings(file)
+    for name in (*_USERS, *_MACROS):
+        if (count := bound.count(name)) != 1:
+            yield f"defines {name} {count} times"
+    yield from (f"already defines {name}" for name in map(_constant, _MACROS) if name in bound)
+
+
+def _other_texts(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[str]:
+    """Yield system folders that can't be entries, and functions with other text than JAX's."""
+    for entry in _system_folders(found[_OLD]):
+        if not is_search_entry(entry):
+            yield f"has {entry!r} in {_OLD}, which isn't a folder in ASCII without spaces, quotes, and dollar signs"
+    for name, known in _KNOWN.items():
+        digest = hashlib.sha256(file.source(found[name]).encode(errors="surrogateescape")).hexdigest()[:16]
+        if digest not in known:
+            yield f"has another text of {name}, so the patch would drop its changes"
 
 
 def _is_list(definition: _Definition) -> bool:
-    return isinstance(definition, ast.Assign) and isinstance(definition.value, ast.List)
+    if not (isinstance(definition, ast.Assign) and isinstance(definition.value, ast.List)):
+        return False
+    return all(map(_string, definition.value.elts))
 
 
 def _system_folders(definition: _Definition) -> list[str]:
@@ -206,24 +274,40 @@ def _system_folders(definition: _Definition) -> list[str]:
         and isinstance(value.right, ast.List)
     ):
         return []
-    options = [item.value for item in value.right.elts if isinstance(item, ast.Constant)]
-    folders = [str(option).removeprefix(_RPATH) for option in options if str(option).startswith(f"{_RPATH}/")]
+    options = [option for option in map(_string, value.right.elts) if option.startswith(f"{_RPATH}/")]
+    # In linkopts, "$$" is a dollar sign.
+    folders = [option.removeprefix(_RPATH).replace("$$", "$") for option in options]
     return folders if len(folders) == len(value.right.elts) else []
 
 
 def _other_callers(checkout: Path) -> Iterator[InputError]:
-    """Yield an error for each package that would get the entries for another package's folder."""
-    name = RPATH_FILE.rpartition("/")[2].encode()
+    """Yield an error for each file through which another package would get the entries for this package's folder.
+
+    Any package can load a ``.bzl`` file. Therefore, no such file may load the macros.
+    """
+    name = RPATH_FILE.rpartition("/")[2]
     for folder, folders, files in os.walk(checkout):
-        folders[:] = sorted(part for part in folders if not part.startswith("."))
         package = Path(folder).relative_to(checkout).as_posix()
-        for file in sorted(set(files) & set(_BUILD_FILES)):
+        is_root = package == "."
+        folders[:] = sorted(
+            part for part in folders if not part.startswith(".") and not (is_root and part.startswith("bazel-"))
+        )
+        for file in sorted(file for file in files if file in _BUILD_FILES or file.endswith(".bzl")):
             path = Path(folder, file)
-            data = read_small(path, _LARGEST, expected="a BUILD file")
-            if name not in data:
+            if not path.is_file() or path == checkout / RPATH_FILE:
                 continue
-            calls = StarlarkFile(str(path), data.decode(errors="surrogateescape")).calls(*_MACROS)
-            macros = sorted({called(call) for call in calls})
-            if wrong := [macro for macro in macros if _MACROS[macro][1] != package]:
-                expected = " and ".join(f"{macro} only in {home}" for macro, (_, home) in _MACROS.items())
-                yield InputError(path, f"calls {', '.join(wrong)}", expected=expected)
+            data = read_small(path, _LARGEST, expected="a BUILD or .bzl file")
+            if name.encode() not in data:
+                continue
+            home = package if file in _BUILD_FILES else ""
+            loads = StarlarkFile(str(path), data.decode(errors="surrogateescape")).calls("load")
+            macros = {macro for load in loads if _loads_from(load, name) for _, macro in _loaded(load)}
+            if wrong := sorted(macro for macro in macros & {*_MACROS} if _MACROS[macro][1] != home):
+                expected = " and ".join(
+                    f"{macro} only in the BUILD file of {place}" for macro, (_, place) in _MACROS.items()
+                )
+                yield InputError(path, f"loads {', '.join(wrong)}", expected=expected)
+
+
+def _loads_from(load: ast.Call, name: str) -> bool:
+    return bool(load.args) and _string(load.args[0]).replace(":", "/").rpartition("/")[2] == name

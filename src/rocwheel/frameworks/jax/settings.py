@@ -184,6 +184,11 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[InputError]
     yield from (SettingsError(path, found, expected=wanted) for fits, found, wanted in _names(settings) if not fits)
 
 
+def is_search_entry(entry: str) -> bool:
+    """Return whether ``search`` can have this entry."""
+    return bool(_ENTRY.fullmatch(entry)) and not lost_origin(entry) and not entry.startswith(_LOST_SITE_PACKAGES)
+
+
 def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
     """Yield for each value whether it is valid, a description of the value, and the expected value."""
     versions, remote = settings.python_versions, settings.remote_execution
@@ -196,7 +201,7 @@ def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
         fits = PYTHON_VERSION.fullmatch(version) is not None
         yield fits, f"python-versions names {version!r}", "such as '3.12' or '3.13-ft'"
     for entry in settings.search:
-        fits = bool(_ENTRY.fullmatch(entry)) and not lost_origin(entry) and not entry.startswith(_LOST_SITE_PACKAGES)
+        fits = is_search_entry(entry)
         expected = (
             "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII without spaces and quotes"
         )
