@@ -207,7 +207,7 @@ def patch(
 
     Example: rocwheel jax patch jax > short.patch
     """
-    given = read_settings(settings) if settings else None
+    given = read_settings(settings, needs_python=False) if settings else None
     if settings and given and given.tree != "jax":
         raise SettingsError(settings, f'has tree = "{given.tree}"', expected='tree = "jax"')
     text = run_path_patch(checkout, given)

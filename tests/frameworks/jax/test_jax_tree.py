@@ -252,3 +252,28 @@ def test_a_python_that_jax_does_not_support_is_refused() -> None:
 def test_the_requirements_of_jax_are_pinned_by_its_own_script() -> None:
     made = translate(["build/build.py", "requirements_update", "--nightly_update"], tree="jax")
     assert [command.words for command in made.commands] == [("python", "build/update_requirements_uv.py", "--nightly")]
+
+
+def test_the_script_that_pins_the_requirements_has_no_other_options() -> None:
+    words = [
+        "requirements_update",
+        "--nightly_update",
+        "--bazel_options=--jobs=4",
+        mark_variables("--python_version=${PY}"),
+    ]
+    made = translate(["JAX_RELEASE=1", "build/build.py", *words], tree="jax")
+    text = "has no effect on build/update_requirements_uv.py, which updates the requirements of every Python version"
+    assert {note.option: note.text for note in made.dropped} == {
+        "--python_version": text,
+        "--bazel_options": text,
+        "JAX_RELEASE": text,
+    }
+    assert [note.option for note in made.kept] == ["--nightly_update"]
+    assert made.assumed == ()
+
+
+@pytest.mark.parametrize("joined", ["=", " "])
+def test_a_run_path_for_rocm_jax_is_dropped_with_both_forms_of_the_option(joined: str) -> None:
+    made = translate([*PJRT, f"--bazel_options=--repo_env{joined}ROCM_WHEEL_RPATH=/x"], tree="jax")
+    assert "--repo_env=ROCM_WHEEL_RPATH=/x" in [note.option for note in made.dropped]
+    assert not any("ROCM_WHEEL_RPATH" in word for command in made.commands for word in command.words)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.frameworks.jax.settings import settings_line
+from rocwheel.core.errors import ProblemsError
+from rocwheel.frameworks.jax.settings import BazelSettings, read_settings, settings_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
@@ -29,3 +35,11 @@ def test_a_line_says_the_value(value: object) -> None:
 )
 def test_long_lists_have_a_line_for_each_item(value: object, text: str) -> None:
     assert settings_line("name", value, width=110) == text
+
+
+def test_a_file_for_a_patch_needs_no_python_version(tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text('schema = 1\ntree = "jax"\n')
+    assert read_settings(path, needs_python=False) == BazelSettings(1, tree="jax")
+    with pytest.raises(ProblemsError, match="python-versions is empty"):
+        read_settings(path)

@@ -70,6 +70,7 @@ def jax_tree() -> JaxTree:
 
 
 _PYTHON_OPTION, _WHEELS_OPTION = "--python_version", "--wheels"
+_REQUIREMENTS, _NIGHTLY = "requirements_update", "nightly_update"
 _DEFAULT = BazelSettings(1)
 _DEFAULTS = (_DEFAULT.pjrt_targets, _DEFAULT.plugin_targets)
 
@@ -148,7 +149,7 @@ class GivenOptions(NamedTuple):
     dropped: tuple[Note, ...]
 
 
-_JOINED = ("--config", "--override_repository", "--override_module")
+_JOINED = ("--config", "--override_repository", "--override_module", "--repo_env")
 
 
 def sort_options(words: Sequence[str]) -> GivenOptions:
@@ -167,7 +168,7 @@ def sort_options(words: Sequence[str]) -> GivenOptions:
 
 
 def _joined(words: Sequence[str]) -> Iterator[str]:
-    """Yield the options. If the value of a config or an override is a separate word, join the two with ``=``."""
+    """Yield the options. If the value of one of these options is a separate word, join the two with ``=``."""
     rest = iter(words)
     for word in rest:
         yield f"{word}={next(rest, '')}" if word in _JOINED else word
@@ -182,7 +183,7 @@ def _drop_reason(option: str, value: str) -> str:
         return "" if value in known else "JAX's tree doesn't define this config"
     if option.startswith("--override_") and value.startswith("jax="):
         return "the workspace is JAX itself"
-    if option == "--repo_env" and value.startswith("ROCM_WHEEL_RPATH"):
+    if option == "--repo_env" and value.partition("=")[0] == "ROCM_WHEEL_RPATH":
         return "JAX's run paths are in jaxlib/rocm/rocm_rpath.bzl, which rocwheel jax patch changes"
     return ""
 
@@ -222,12 +223,16 @@ def suffix_options(suffix: str) -> list[str]:
 
 def requirements_command(old: OldCommand) -> Command:
     """Return the command that pins the requirements."""
-    nightly = ["--nightly"] if old.has("nightly_update") else []
+    nightly = ["--nightly"] if old.has(_NIGHTLY) else []
     return Command("Pin the requirements", ("python", jax_tree().requirements, *nightly))
 
 
 def kept(old: OldCommand) -> Iterator[Note]:
     """Yield the replacements of options and variables in JAX's tree."""
+    if old.subcommand == _REQUIREMENTS:
+        if old.has(_NIGHTLY):
+            yield Note(f"--{_NIGHTLY}", jax_tree().old_options[_NIGHTLY].now)
+        return
     yield from (Note(name, old_option.now) for name, old_option in _given(old) if old_option.now)
     for name, old_option in _carried(old):
         given = shown(old.carried[name.removeprefix("--")])
@@ -240,19 +245,25 @@ def kept(old: OldCommand) -> Iterator[Note]:
 
 def assumed(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
     """Yield assumptions about values that the command line omits, and about the workspace."""
+    if old.subcommand == _REQUIREMENTS:
+        return
     text = "isn't known before the command runs; rocwheel assumes that it has only options for JAX's tree"
     yield from (Note(shown(word), text) for word in given.options if only_reference(word))
     yield from (note for note in build_py.assumed(old) if note.option in {"--python_version", "--rocm_amdgpu_targets"})
-    if old.subcommand == "build":
-        text = "rocwheel assumes that this file imports the fragment: import %workspace%/rocm.bazelrc"
-        yield Note(".bazelrc.user", text)
+    text = "rocwheel assumes that this file imports the fragment: import %workspace%/rocm.bazelrc"
+    yield Note(".bazelrc.user", text)
 
 
 def dropped(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
     """Yield options and variables that have no meaning in JAX's tree, with the reasons."""
-    rows = (*_given(old), *_carried(old))
+    rows, tree = (*_given(old), *_carried(old)), jax_tree()
+    if old.subcommand == _REQUIREMENTS:
+        text = f"has no effect on {tree.requirements}, which updates the requirements of every Python version"
+        reasons = {name: text for name in (*old.variables, *old.carried) if name not in tree.old_options}
+        reasons |= {name: old_option.dropped or text for name, old_option in rows if name != f"--{_NIGHTLY}"}
+        yield from (Note(name, reason) for name, reason in reasons.items())
+        return
     yield from (Note(name, old_option.dropped) for name, old_option in rows if old_option.dropped)
-    tree = jax_tree()
     for name in wheel_names(old):
         if name in tree.other_targets:
             yield Note(f"--wheels={name}", f"isn't for ROCm; JAX's target is {tree.other_targets[name]}")
@@ -264,9 +275,8 @@ def dropped(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
     unread = "the old tool didn't read this variable; if rules read it, set it with --repo_env or --action_env"
     known = tree.old_variables.keys() | tree.old_options.keys()
     yield from (Note(name, unread) for name in (*old.variables, *old.carried) if name not in known)
-    if old.subcommand == "build":
-        text = "JAX sets the run path when linking (jaxlib/rocm/rocm_rpath.bzl); rocwheel jax patch shortens it"
-        yield Note("patchelf", text)
+    text = "JAX sets the run path when linking (jaxlib/rocm/rocm_rpath.bzl); rocwheel jax patch shortens it"
+    yield Note("patchelf", text)
 
 
 def wrong(old: OldCommand) -> Iterator[Note]:

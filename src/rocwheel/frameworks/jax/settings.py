@@ -152,8 +152,11 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
         return tuple(entry for entry in self.search if entry.startswith("/"))
 
 
-def read_settings(path: Path) -> BazelSettings:
-    """Read settings. Raises `SettingsError` for an unreadable file, and `ProblemsError` with all invalid values."""
+def read_settings(path: Path, *, needs_python: bool = True) -> BazelSettings:
+    """Read settings. Raises `SettingsError` for an unreadable file, and `ProblemsError` with all invalid values.
+
+    Without ``needs_python``, the settings may have no Python version.
+    """
     try:
         settings = decode_toml(read_regular(path), BazelSettings)
     except OSError as e:
@@ -164,13 +167,16 @@ def read_settings(path: Path) -> BazelSettings:
         raise SettingsError(
             path, f"doesn't contain valid settings: {e}", expected=expected, remedy="See docs/jax.md for the fields."
         ) from e
-    check_settings(settings, path)
+    check_settings(settings, path, needs_python=needs_python)
     return settings
 
 
-def check_settings(settings: BazelSettings, source: Path | str) -> None:
+def check_settings(settings: BazelSettings, source: Path | str, *, needs_python: bool = True) -> None:
     """Raise `ProblemsError` with all values that Bazel, the fetch of the repository, or the wheels would reject."""
-    if problems := list(_problems(settings, source)):
+    problems = list(_problems(settings, source))
+    if needs_python and not settings.python_versions:
+        problems.append(SettingsError(source, "python-versions is empty", expected="at least one"))
+    if problems:
         raise ProblemsError(str(source), problems)
 
 
@@ -196,7 +202,6 @@ def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
         yield from _unused(settings)
     else:
         yield bool(settings.compiler), "compiler is empty", "the path of Clang or GCC"
-    yield bool(versions), "python-versions is empty", "at least one"
     for version in versions:
         fits = PYTHON_VERSION.fullmatch(version) is not None
         yield fits, f"python-versions names {version!r}", "such as '3.12' or '3.13-ft'"
