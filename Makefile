@@ -13,7 +13,7 @@ COMPILE = $(BIN)/python -m compileall -q src
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: flaws hostile help setup demo test test-newest test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments check-tables debian debian-sid debian-experimental frameworks bazel extension clean
+.PHONY: flaws hostile gpus help setup demo test test-newest test-fast test-deep lock security lint typecheck contracts docs dist workflows bench fuzz faults corpus repair-proof environments check-tables debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -99,6 +99,10 @@ fuzz: $(VENV)/.fuzz ## fuzzing: every parser of foreign bytes, a minute each (FU
 
 faults: setup    ## each call of commands that write fails in turn, and they are killed (FAULTS="build index": these)
 	$(BIN)/python -m trials.faults $(FAULTS)
+
+gpus: setup      ## unmodified HIP loads files on 67 GPUs under a stand-in for the driver, and has to do what runs-on says (GPUS=5.2: that release)
+	bash scripts/install-debian-packages.sh
+	$(BIN)/python -m trials.gpus $(GPUS)
 
 hostile: setup   ## hostile inputs on every command that takes such; writes the tables of tests/hostile/RESULTS.md; root
 	$(BIN)/python -m tests.hostile.table

@@ -6,6 +6,8 @@
 #   make-chroot.sh RELEASE FOLDER [PACKAGE...]
 #   make-chroot.sh --mirror                     prints the mirror
 #
+# The release experimental is not complete: it is sid with some newer packages. PACKAGE/experimental is one of them.
+#
 # Needs root; installs mmdebstrap where it is missing. Exit status 3, with the reason, says that none can be made here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -52,13 +54,18 @@ options=$(mktemp)
 new=$(mktemp -d "$folder.new.XXXXXX")
 trap 'rm -rf "$options" "$new"' EXIT
 trap 'exit 143' TERM INT HUP
+sources=("$mirror")
+if [ "$release" = experimental ]; then
+    release=sid
+    sources=("deb $mirror sid main" "deb $mirror experimental main")
+fi
 apt-config dump | grep -E '^Acquire::(http|https|Check-|Retries)' >"$options" || true # a proxy, a mirror's settings
 # Signatures are checked. A mirror that is some weeks behind is good enough for tests.
 printf '%s\n' 'Acquire::Check-Valid-Until "false";' 'Acquire::Languages "none";' 'APT::Install-Recommends "false";' >>"$options"
 chmod 755 "$new"
 unshare --mount mmdebstrap --quiet --mode=root --variant=minbase --include="$(IFS=,; echo "$*")" --aptopt="$options" \
     --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' "$release" "$new" "$mirror"
+    --dpkgopt='path-exclude=/usr/share/locale/*' "$release" "$new" "${sources[@]}"
 chroot "$new" useradd --create-home --uid 1000 --shell /bin/bash user
 chmod 755 "$new/root" # interpreters of the build machine may lie there
 printf '%s\n' "$asked" >"$new/.made-of"
