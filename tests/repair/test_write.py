@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rocwheel.binary.bundles import sequence
+from rocwheel.core.errors import InputError
 from rocwheel.core.reading import ChangedFileError
 from rocwheel.repair import write
 from rocwheel.repair.options import RepairOptions
@@ -44,6 +45,27 @@ def test_a_wheel_in_a_folder_that_leads_nowhere_does_not_keep_the_others_from_be
     done = RepairJob((wheel.parent,), (), tmp_path / "out", RepairOptions()).run(problems=problems)
     assert done.written == (str(tmp_path / "out" / wheel.name),)
     assert [str(problem).partition(":")[0] for problem in problems] == [f"{wheel.parent}/gone-1.0-py3-none-any.whl"]
+
+
+def test_a_folder_named_like_a_wheel_does_not_keep_the_wheels_from_being_repaired(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
+    (wheel.parent / "x.whl").mkdir()
+    (wheel.parent / "x.whl" / wheel.name).write_bytes(wheel.read_bytes())
+    problems: list[Any] = []
+    done = RepairJob((wheel.parent,), (), tmp_path / "out", RepairOptions()).run(problems=problems)
+    assert done.written == (str(tmp_path / "out" / wheel.name),)
+    assert [str(problem) for problem in problems] == [
+        f"{wheel.parent}/x.whl: is a folder; expected a wheel. Rename the folder, or move it."
+    ]
+
+
+def test_an_output_folder_that_is_named_like_a_wheel_is_refused(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
+    with pytest.raises(
+        InputError, match=r"x\.whl: is named like a wheel; expected a folder for the repaired wheels\. C"
+    ):
+        RepairJob((wheel.parent,), (), wheel.parent / "x.whl", RepairOptions()).run()
+    assert list(wheel.parent.iterdir()) == [wheel]
 
 
 def test_every_byte_of_a_wheel_is_inflated_once(

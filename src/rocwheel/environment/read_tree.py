@@ -701,6 +701,8 @@ def _read(path: Path, progress: Progress, how: WheelReading, *, context: bool) -
     if not path.is_dir():
         found = "is neither a file nor a folder" if path.exists() else "doesn't exist"
         raise InputError(path, found, expected="a wheel or a folder", remedy=absent_remedy(path))
+    if path.suffix == ".whl":
+        raise InputError(path, "is a folder", expected="a wheel", remedy="Rename the folder, or move it.")
     if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path, context=context, progress=progress)
     distributions, files = read_folder(path, context=context, progress=progress)
