@@ -306,6 +306,7 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
             ('summary = "Core"', 'summary = "Core"\nrequires = ["cor"]'),
             "packages.core refers to 'cor'; expected one of core",
         ),
+        (('summary = "Core"', 'summary = "Core"\nrequires = ["core"]'), "packages.core requires itself"),
         (
             ('summary = "Core"', 'summary = "Core"\nsearch = ["lib:x"]'),
             "packages.core refers to 'lib'; expected one of core",
@@ -329,6 +330,7 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
         "name",
         "module",
         "requires",
+        "requires itself",
         "search",
         "module name",
         "script name",
@@ -343,6 +345,19 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
 def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
     with pytest.raises(ProblemsError, match=re.escape(expected)):
         load_recipe(written(tmp_path, MINIMAL.replace(*change)))
+
+
+def test_a_package_cannot_require_device_packages(tmp_path: Path) -> None:
+    device = (
+        '[packages.gpu]\nkind = "device"\ndistribution = "gpu-{target}"\nsummary = "GPU"\noverlay = "core"\ntake = []'
+    )
+    text = MINIMAL.replace('summary = "Core"', 'summary = "Core"\nrequires = ["gpu"]').replace(
+        "[selector]", f"{device}\n[selector]"
+    )
+    with pytest.raises(
+        ProblemsError, match=r"packages.core requires the device package 'gpu'; expected a package for "
+    ):
+        load_recipe(written(tmp_path, text))
 
 
 @pytest.mark.parametrize(

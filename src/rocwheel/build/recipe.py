@@ -420,6 +420,7 @@ def _claims(recipe: Recipe, layout: Layout) -> Iterator[tuple[str, str, str]]:
 def _package_problems(where: str, package: Package, recipe: Recipe) -> Iterator[tuple[str, str]]:
     named = [*package.requires, *(place.partition(":")[0] for place in package.search)]
     yield from _unknown(where, [*named, package.overlay] if package.overlay else named, recipe)
+    yield from _requires_problems(where, package, recipe)
     names = package.distribution.values() if isinstance(package.distribution, dict) else [package.distribution]
     for name in names:
         yield from _name_problems(where, name)
@@ -439,6 +440,18 @@ def _package_problems(where: str, package: Package, recipe: Recipe) -> Iterator[
         yield f"{where} is a device package without overlay", "the name of the package that it extends"
     if package.kind != "device" and not (package.module and package.platform_module):
         yield f"{where} lacks module or platform-module", "both, because it is not a device package"
+
+
+def _requires_problems(where: str, package: Package, recipe: Recipe) -> Iterator[tuple[str, str]]:
+    for key in package.requires:
+        required = recipe.packages.get(key)
+        if required is package:
+            yield f"{where} requires itself", "only other packages"
+        elif required is not None and required.kind == "device":
+            yield (
+                f"{where} requires the device package {key!r}",
+                "a package for all GPUs, because extras choose the GPU",
+            )
 
 
 def _module_and_script_problems(where: str, package: Package) -> Iterator[tuple[str, str]]:

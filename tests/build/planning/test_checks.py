@@ -201,12 +201,12 @@ def test_the_recipe_says_what_every_system_has() -> None:
         pytest.param("linux_x86_64", "has the tag linux_x86_64, which public indexes reject", id="without a promise"),
         pytest.param(
             "manylinux_2_12_x86_64",
-            "promises glibc 2.12, but lib/libamdhip64.so.7: GLIBC_2.17 needs 2.17",
+            "promises glibc 2.12, but needs glibc 2.17 (lib/libamdhip64.so.7: GLIBC_2.17)",
             id="older",
         ),
         pytest.param(
             "manylinux_2_28_x86_64.manylinux1_x86_64",
-            "promises glibc 2.5, but lib/libamdhip64.so.7: GLIBC_2.17 needs 2.17",
+            "promises glibc 2.5, but needs glibc 2.17 (lib/libamdhip64.so.7: GLIBC_2.17)",
             id="older among several",
         ),
     ],

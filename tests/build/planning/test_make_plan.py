@@ -443,6 +443,17 @@ def test_a_selector_may_require_nothing() -> None:
     assert [sdist.distribution for sdist in made.sdists] == ["rocm"]
 
 
+def test_a_selector_with_extras_for_gpus_must_require_a_package() -> None:
+    recipe = load_recipe()
+    recipe = msgspec.structs.replace(recipe, selector=msgspec.structs.replace(recipe.selector, requires=()))
+    with pytest.raises(InputError) as caught:
+        make_plan(make_catalog(*COMMON, *KERNELS.values()), recipe, make_facts(ELVES), PlanOptions())
+    assert str(caught.value) == (
+        "[selector]: requires no package, but the extras for GPU targets without device code need one; expected "
+        'requires = ["core"]. Correct the recipe.'
+    )
+
+
 def test_the_same_selector_for_both_platforms_must_require_a_package() -> None:
     recipe = load_recipe()
     recipe = msgspec.structs.replace(recipe, selector=msgspec.structs.replace(recipe.selector, requires=()))

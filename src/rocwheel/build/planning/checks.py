@@ -84,16 +84,16 @@ def check_complete(
 def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
     """Raise `ProblemsError` if these artifacts lack packages that the selector for both platforms requires.
 
+    Raises `InputError` for a selector that requires no package, if it needs one.
+
     The builds for both platforms write the same selector. So it requires the same packages, regardless of the artifacts
     of each build.
     """
+    _check_required(basis, placed)
     if basis.release is None:
         return
     present = {package.key for package in placed}
     selector = basis.recipe.selector
-    if not selector.requires:
-        option, found = "[selector]", "requires no package, but one must list the libraries of each platform"
-        raise InputError(option, found, expected='requires = ["core"]', remedy="Correct the recipe.")
     named = dict.fromkeys((*selector.requires, *(key for keys in selector.extras.values() for key in keys)))
     absent = [key for key in named if key not in present and basis.recipe.packages[key].kind != "device"]
     expected = "such files, because rocm requires the package on both platforms"
@@ -103,6 +103,22 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
     ]
     if problems:
         raise ProblemsError(root, problems)
+
+
+def _check_required(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
+    """Raise `InputError` if the selector requires no package, but needs one."""
+    selector = basis.recipe.selector
+    if selector.requires:
+        return
+    chosen = {key for keys in selector.extras.values() for key in keys}
+    found = ""
+    if basis.release is not None:
+        found = "requires no package, but one must list the libraries of each platform"
+    elif basis.layout == "neutral" and any(package.variant and package.key in chosen for package in placed):
+        found = "requires no package, but the extras for GPU targets without device code need one"
+    if found:
+        source = "[selector]"
+        raise InputError(source, found, expected='requires = ["core"]', remedy="Correct the recipe.")
 
 
 def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basis: PlanBasis, *, decides: bool) -> None:
@@ -408,7 +424,7 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
             yield PlanWarning("platform-tag", name, found, remedy)
         if promised and promised < floor.glibc:
             asked, given = (".".join(map(str, glibc)) for glibc in (floor.glibc, promised))
-            found = f"promises glibc {given}, but {floor.reason} needs {asked}"
+            found = f"promises glibc {given}, but needs glibc {asked} ({floor.reason})"
             yield PlanWarning("platform-tag", name, found, remedy)
 
 
