@@ -479,7 +479,10 @@ def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     with pytest.raises(InputError) as error:
         import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
 
-    assert text_of(error) == f"{dest}: already exists; expected a new or empty folder. Remove it first."
+    assert (
+        text_of(error)
+        == f"{dest}: already exists; expected a new or empty folder. Choose another folder, or remove this folder."
+    )
     assert [path.name for path in dest.iterdir()] == ["something"]
 
 

@@ -182,7 +182,10 @@ def test_existing_trees_stay_and_stop_a_build_of_trees(tmp_path: Path) -> None:
     (tmp_path / "rocm/mine").touch()
     done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path), "--no-build-packages")
     assert done.returncode == 2
-    assert f"error: {tmp_path}/rocm: already exists; expected a new or empty folder. Remove it first.\n" in done.stderr
+    assert (
+        f"error: {tmp_path}/rocm: already exists; expected a new or empty folder. "
+        "Choose another folder, or remove this folder.\n" in done.stderr
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["rocm"]
 
 

@@ -23,8 +23,8 @@ SAMPLE = str(SAMPLE_SDK)
 def test_plan_warns_of_a_platform_tag_that_the_files_do_not_keep() -> None:
     command = ["build", "--dry-run", "--artifact-dir", SAMPLE, "--platform-tag", "manylinux_2_12_x86_64"]
     assert (
-        "warning: rocm_sdk_core-7.0.0-py3-none-manylinux_2_12_x86_64.whl: promises glibc 2.12, but "
-        "lib/libhsa-runtime64.so.1.18.0: GLIBC_2.17 needs 2.17\n"
+        "warning: rocm_sdk_core-7.0.0-py3-none-manylinux_2_12_x86_64.whl: promises glibc 2.12, but needs "
+        "glibc 2.17 (lib/libhsa-runtime64.so.1.18.0: GLIBC_2.17)\n"
         "  Build without a platform tag, or with manylinux_2_17_x86_64.\n"
     ) in rocwheel(*command).stderr
     (warning,) = json.loads(rocwheel(*command, "--json").stdout)["warnings"]

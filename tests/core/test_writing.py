@@ -371,7 +371,9 @@ def _fail(made: Path) -> None:
 
 
 def test_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
-    message = f"{tmp_path}: already exists; expected a new or empty folder. Remove it first."
+    message = (
+        f"{tmp_path}: already exists; expected a new or empty folder. Choose another folder, or remove this folder."
+    )
     (tmp_path / "file").write_text("content")
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"), new_folder(tmp_path):
         pass

@@ -314,7 +314,9 @@ def test_output_in_the_folder_itself_is_refused(tree: Path, name: str) -> None:
 
 
 def test_output_that_exists_is_refused(tree: Path, tmp_path: Path) -> None:
-    message = f"{tmp_path}: already exists; expected a new or empty folder. Remove it first."
+    message = (
+        f"{tmp_path}: already exists; expected a new or empty folder. Choose another folder, or remove this folder."
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         prune(tree, tmp_path, "gfx1030")
 

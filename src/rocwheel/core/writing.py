@@ -342,7 +342,12 @@ def require_free(dest: Path, *sources: Path) -> None:
     except OSError as e:
         raise read_error(dest, e) from e
     if exists:
-        raise InputError(dest, "already exists", expected="a new or empty folder", remedy="Remove it first.")
+        raise InputError(
+            dest,
+            "already exists",
+            expected="a new or empty folder",
+            remedy="Choose another folder, or remove this folder.",
+        )
 
 
 def _require_replaceable_folder(dest: Path) -> None:
