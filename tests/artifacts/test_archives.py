@@ -229,13 +229,12 @@ def test_a_tar_that_ends_early_is_reported(make_tar: MakeTar, tmp_path: Path, ke
     tar = make_tar([MANIFEST, member("stage/x", size=1000)])[:kept]
     assert problems(tmp_path, tar)[0] in {
         (
-            "blas_lib_generic.tar.xz: does not contain a valid tar (the end is missing). Download or create the "
-            "archive "
-            "again."
+            "blas_lib_generic.tar.xz: does not contain a valid tar archive (the end is missing). Download or create "
+            "the archive again."
         ),
         (
-            "blas_lib_generic.tar.xz: does not contain a valid tar (unexpected end of data). Download or create the "
-            "archive again."
+            "blas_lib_generic.tar.xz: does not contain a valid tar archive (unexpected end of data). Download or "
+            "create the archive again."
         ),
     }
 
@@ -245,9 +244,8 @@ def test_a_damaged_header_is_not_taken_for_the_end(make_tar: MakeTar, tmp_path: 
     tar[1024] ^= 1
     assert problems(tmp_path, bytes(tar)) == [
         (
-            f"{ARCHIVE}: does not contain a valid tar (a header is damaged: bad checksum). Download or create the "
-            "archive "
-            "again."
+            f"{ARCHIVE}: does not contain a valid tar archive (a header is damaged: bad checksum). Download or create "
+            "the archive again."
         )
     ]
 
@@ -255,14 +253,14 @@ def test_a_damaged_header_is_not_taken_for_the_end(make_tar: MakeTar, tmp_path: 
 @pytest.mark.parametrize("data", [b"", b"no tar at all" * 100], ids=["empty", "text"])
 def test_bytes_that_are_not_a_tar_are_reported(tmp_path: Path, data: bytes) -> None:
     (problem,) = problems(tmp_path, data)
-    assert problem.startswith("blas_lib_generic.tar.xz: does not contain a valid tar (")
+    assert problem.startswith("blas_lib_generic.tar.xz: does not contain a valid tar archive (")
 
 
 def test_a_negative_size_does_not_go_round_in_circles(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = bytearray(make_tar([MANIFEST, member("stage/x")]))
     tar[1024 + 124 : 1024 + 136] = (-1024).to_bytes(12, "big", signed=True)
     (problem,) = problems(tmp_path, _with_checksums(bytes(tar)))
-    assert problem.startswith("blas_lib_generic.tar.xz: does not contain a valid tar (")
+    assert problem.startswith("blas_lib_generic.tar.xz: does not contain a valid tar archive (")
 
 
 def test_a_sparse_member_is_refused(tmp_path: Path) -> None:

@@ -370,7 +370,7 @@ BAD_ARCHIVES = {
     ),
     "control without control file": (
         ar_archive({"debian-binary": b"2.0\n", "control.tar": deb_tar({"./md5sums": b""}), "data.tar": deb_tar({})}),
-        "does not contain a control file; expected a file control in control.tar",
+        "does not contain a control file; expected a file named control in control.tar",
     ),
     "control without version": (
         ar_archive(

@@ -60,12 +60,12 @@ def test_every_spelling_of_sha256sum_is_read(text: str, expected: dict[str, str]
     [
         (
             f"{A}  x\n<html>\n",
-            "SUMS: has an invalid line 2: '<html>'; expected a SHA-256 in hexadecimal and the name of a file",
+            "SUMS: is invalid on line 2: '<html>'; expected a SHA-256 hash in hexadecimal and a file name",
         ),
-        (f"{A[:-1]}  x\n", "SUMS: has an invalid line 1: "),
-        (A, "SUMS: has an invalid line 1: "),
-        (f"{A}  x\n{B}  x\n", "SUMS: has two different checksums for 'x', the second in line 2"),
-        (f"{A}  y/x\n{B}  ./y/x\n", "SUMS: has two different checksums for 'y/x', the second in line 2"),
+        (f"{A[:-1]}  x\n", "SUMS: is invalid on line 1: "),
+        (A, "SUMS: is invalid on line 1: "),
+        (f"{A}  x\n{B}  x\n", "SUMS: has two different checksums for 'x', the second on line 2"),
+        (f"{A}  y/x\n{B}  ./y/x\n", "SUMS: has two different checksums for 'y/x', the second on line 2"),
     ],
     ids=["page", "short", "nameless", "contradiction", "contradiction-in-folder"],
 )

@@ -175,7 +175,7 @@ def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
     it.make("set(PREFIX /opt)", "b.cmake of two.deb")
 
     assert str(it.problem) == (
-        "the edit '/usr': does not match b.cmake of two.deb, although there is a match for 'PREFIX /'; expected a "
+        "the edit '/usr': does not match b.cmake of two.deb, even though there is a match for 'PREFIX /'; expected a "
         "match "
         "(the reason for the edit: it moves). Check the file and adapt the table (--table)."
     )
@@ -205,7 +205,7 @@ def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path)
             Destination("hip", "dev", "bin/hipvars.pm"), Origin("usr/bin/hipvars.pm", "a.deb"), content, 0o644
         )
     assert str(caught.value) == (
-        "usr/bin/hipvars.pm of a.deb: has more than 16 MiB, but the table edits its text; "
+        "usr/bin/hipvars.pm of a.deb: is larger than 16 MiB, but the table edits its text; "
         "expected a smaller file, such as a script or CMake file. "
         "Check the file, or remove the file's edits from the table (--table)."
     )
@@ -439,7 +439,7 @@ def test_a_package_taken_for_the_systems_gives_its_libraries_and_license(fresh: 
     assert fresh.skip_reason("usr/share/doc/libnl-3-200/copyright", "libnl-3-200") is None
     assert (
         fresh.skip_reason("etc/libnl-3/classid", "libnl-3-200")
-        == "the artifact sysdeps doesn't include this file of its packages"
+        == "the artifact sysdeps doesn't include this file from its packages"
     )
 
 

@@ -171,7 +171,7 @@ def test_one_kernel_file_of_two_builds_counts_once_and_must_be_the_same(
     text = refused({"a": {"blas_lib_gfx942": {kernel: b"1"}}, "b": {"blas_lib_gfx942": {kernel: b"2"}}})
     assert text == (
         f"b/blas_lib_gfx942/blas/stage/{kernel}: differs from a/blas_lib_gfx942/blas/stage/{kernel}, but both "
-        "are for gfx942; expected only one file, or files with the same bytes. Remove the target from one of the "
+        "are for gfx942; expected only one file, or identical files. Remove the target from one of the "
         "builds."
     )
 
@@ -239,7 +239,7 @@ def test_manifests_and_tables_of_all_targets_are_united(merge: Merge, tmp_path: 
 @pytest.mark.parametrize(
     ("theirs", "found"),
     [
-        (msgspec.msgpack.encode({"gfx942": 2}), "has a different value for 'gfx942' from"),
+        (msgspec.msgpack.encode({"gfx942": 2}), " in the value of 'gfx942'"),
         (b"\xc1", "is not a msgpack map"),
         (b"\x81" * 100_000, "is not a msgpack map"),
     ],
@@ -380,7 +380,7 @@ def test_a_result_in_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -
         for folder in folders:
             with pytest.raises(
                 InputError,
-                match=r"out: is a folder in .*, which this command copies; expected a folder outside of this folder",
+                match=r"out: is a folder in .*, which this command copies; expected a folder outside this folder",
             ):
                 write_merge(plan, folder / "deep/out")
             assert not (folder / "deep").exists()

@@ -446,7 +446,7 @@ def test_one_artifact_with_different_content_is_refused_with_both_places(
     with pytest.raises(InputError) as caught, open_catalog(*folders):
         pass
     assert str(caught.value) == (
-        f"{folders[0]}/base_lib_generic: is a different artifact than {folders[1]}/base_lib_generic, because "
+        f"{folders[0]}/base_lib_generic: is a different artifact from {folders[1]}/base_lib_generic: "
         f"they differ in {difference}. Remove one of the artifacts, or omit one of the folders."
     )
 

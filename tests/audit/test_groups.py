@@ -48,7 +48,7 @@ def test_where_a_host_may_have_a_library_is_left_out_of_a_line_on_several_files(
 
 
 def test_an_explanation_is_given_once() -> None:
-    text = "needs {}, which no given package contains; it may be in numpy, which a requires and which was not given"
+    text = "needs {}, which no given package contains; it may be in numpy, which a requires but which was not given"
     found = [missing("a.so", "libx.so", text, "Give it."), missing("a.so", "liby.so", text, "Give it.")]
     assert lines(*found) == [
         (

@@ -113,7 +113,7 @@ def test_a_recipe_may_say_what_is_opened_by_name(run: Run, bad_wheel: Path, tmp_
 def test_settings_that_are_wrong_are_named(run: Run, bad_wheel: Path, tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "settings.toml").write_text(text)
     finished = run("audit", bad_wheel, "--config", tmp_path / "settings.toml")
-    expected = "settings in [tool.rocwheel.audit] as in docs/audit.md"
+    expected = "settings in [tool.rocwheel.audit] as described in docs/audit.md"
     assert finished == (2, "", f"error: {tmp_path / 'settings.toml'}: {found}; expected {expected}\n")
 
 

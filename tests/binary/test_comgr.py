@@ -114,7 +114,7 @@ def test_host_entry_of_old_compilers_does_not_keep_later_readers_from_compressed
     with pytest.raises(RuntimeError, match="amd_comgr_do_action returned 1"):
         comgr.unbundle(as_it_was, isas)
     [bundle] = iter_bundles(memoryview(as_it_was), name="x")
-    found = "LLVM 21 and later refuse the entry 'host-x86_64-unknown-linux' in a compressed bundle"
+    found = "LLVM 21 and later reject the entry 'host-x86_64-unknown-linux' in a compressed bundle"
     assert bundle.find_problems() == (f"x: bundle 0 at offset 0x0: {found}",)
     assert rewrite(memoryview(as_it_was), None, Storage(compress=True, level=3)) != as_it_was
 

@@ -45,7 +45,7 @@ def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
 @pytest.mark.parametrize("tag", [RUNPATH, RPATH])
 def test_a_static_pie_program_is_refused(tag: RunpathTag) -> None:
     message = (
-        "file: a static program, which doesn't search for libraries, and which glibc ends if it has a run "
+        "file: a static program, which doesn't search for libraries, and which glibc terminates if it has a run "
         "path; "
         "expected a shared library or a dynamically linked program. "
         "Leave the file as it is. To remove its run path, use an empty value."

@@ -65,7 +65,7 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
         ("about x", f"rocwheel about: takes no arguments, but got 'x'. {VALUES} See rocwheel about --help."),
         (
             "diff old new more",
-            f"rocwheel diff: takes no arguments but OLD NEW, but got 'more'. {VALUES} See rocwheel diff --help.",
+            f"rocwheel diff: takes no arguments except OLD NEW, but got 'more'. {VALUES} See rocwheel diff --help.",
         ),
         ("targets flags --tool make gfx906", f"--tool: is 'make'; expected one of {TOOLS}"),
         ("build --jobs two", "--jobs: is 'two'; expected a whole number, at least 0"),

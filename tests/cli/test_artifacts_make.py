@@ -268,8 +268,7 @@ def test_a_result_in_a_shard_is_refused_before_anything_is_read(run: Run, tmp_pa
 
     assert (status, stdout) == (2, "")
     assert (
-        stderr
-        == "error: b/out: is a folder in b, which this command copies; expected a folder outside of this folder\n"
+        stderr == "error: b/out: is a folder in b, which this command copies; expected a folder outside this folder\n"
     )
     assert not (tmp_path / "b/out").exists()
 
@@ -351,4 +350,4 @@ def test_a_target_that_a_shard_declares_and_lacks_is_named(run: Run, tmp_path: P
     assert not (tmp_path / "out").exists()
     command = ("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "--allow-missing")
     status, stdout, _ = run(*command)
-    assert (status, "a has no files for gfx950, although its dist_info.json lists this target" in stdout) == (0, True)
+    assert (status, "a has no files for gfx950, even though its dist_info.json lists it" in stdout) == (0, True)

@@ -131,7 +131,7 @@ def test_one_artifact_in_two_folders_with_different_content_is_bad_input(tmp_pat
     done = rocwheel("build", "--dry-run", "--artifact-dir", SAMPLE, "--artifact-dir", str(tmp_path), "--quiet")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {SAMPLE}/base_lib_generic.tar.")
-    assert f" is a different artifact than {other}, because they differ in " in done.stderr
+    assert f" is a different artifact from {other}: they differ in " in done.stderr
 
 
 def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
@@ -311,5 +311,5 @@ def test_artifacts_in_place_of_the_build_folder_are_recognized(tmp_path: Path) -
     assert done.returncode == 2
     assert done.stderr == (
         f"error: --dest-dir: is {SAMPLE}, a folder of artifacts; expected a folder for packages. "
-        f"Write rocwheel build {SAMPLE} --dest-dir {tmp_path}/packages.\n"
+        f"Run rocwheel build {SAMPLE} --dest-dir {tmp_path}/packages.\n"
     )

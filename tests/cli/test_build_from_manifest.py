@@ -118,7 +118,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
         ),
         ({"tools": {"machine": "vax"}}, "; expected vax. Build on a machine of that type."),
         ({"codecs": {"zstd": "00"}}, "zstd: compresses a sample to different bytes on this machine ("),
-        ({"options": {}}, "is damaged: options have no level"),
+        ({"options": {}}, "is damaged: the options have no level"),
         ({"options": {"level": 6, "target": []}}, "is damaged: options: Object contains unknown field `target`"),
         ({"options": {"level": 6, "targets": 5}}, "is damaged: options: Expected `array`, got `int` - at `$.targets`"),
         ({"inputs": []}, "doesn't list any artifacts; expected the manifest of a build"),

@@ -282,7 +282,7 @@ def test_what_publish_notes_is_counted_and_pruned(run: Run, tmp_path: Path, monk
     size = sum(path.stat().st_size for folder in notes for path in folder.iterdir())
     assert (found["published_folder"], found["published"]) == (str(tmp_path / "cache" / "published"), 2)
     assert found["published_bytes"] == size
-    assert run("cache", "info").stdout.splitlines()[-1].startswith("notes of 2 published folders, ")
+    assert run("cache", "info").stdout.splitlines()[-1].startswith("notes for 2 published folders, ")
     pruned = run("cache", "prune", "--max-size", str(size - 1)).stdout.splitlines()[-1]
     assert pruned.startswith("removed 1 folder of publishing notes (")
     assert [folder.exists() for folder in notes] == [False, True]

@@ -109,7 +109,7 @@ def test_files_that_are_no_longer_listed_are_named(run: Run, front: Front, tmp_p
     page = tmp_path / "nightly/simple/index.html"
     page.write_text(page.read_text().replace('<a href="extra/">extra</a><br>\n', ""))
     done = run("index", front.listing)
-    removed = "1 file removed, which the other indexes no longer list: extra-10.1a1-py3-none-any.whl\n"
+    removed = "removed 1 file that the other indexes no longer list: extra-10.1a1-py3-none-any.whl\n"
     assert (done.status, done.stderr) == (0, f"{removed}nightly: {removed}")
 
 

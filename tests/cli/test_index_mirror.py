@@ -428,7 +428,7 @@ FILES: dict[str, tuple[dict[str, Any], str]] = {
     "a bucket": ({"url": f"s3://bucket/{NAME}"}, f"points to 's3://bucket/{NAME}'; expected a web URL"),
     "a password": (
         {"url": f"http://me:word@127.0.0.1:1/{NAME}"},
-        "points to a URL with a user or password at 127.0.0.1; expected a URL without a user and password",
+        "points to a URL with a user or password at 127.0.0.1; expected a URL without a user or password",
     ),
     "markup": ({"filename": f"<b>{NAME}", "url": f"<b>{NAME}"}, f"lists '<b>{NAME}' at 'HERE/x/<b>{NAME}'; {PLAIN}"),
     "a line end": (

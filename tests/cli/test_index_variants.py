@@ -96,7 +96,7 @@ def test_a_family_whose_plain_wheel_would_differ_is_refused_before_anything_is_w
     assert (status, out) == (2, "")
     wheel = f"{STEM}-py3-none-any.whl"
     assert (
-        f"{family / wheel}: would require other packages than {dist / wheel}, which is in the same index; expected "
+        f"{family / wheel}: would require different packages from {dist / wheel}, which is in the same index; expected "
         "only "
         "one wheel with this name. Keep the rocm-sdk-device packages for all of these GPUs in one folder."
     ) in " ".join(err.split())
@@ -223,8 +223,8 @@ def test_variant_wheels_that_contradict_one_another_are_in_no_index(run: Run, di
     assert (status, err) == (
         2,
         (
-            "error: demo-7.0.0-py3-none-any-gfx942.whl: its variant.json has different providers from that of "
-            "demo-7.0.0-py3-none-any-gfx1100.whl; expected the same values in all wheels of a version\n"
+            "error: demo-7.0.0-py3-none-any-gfx942.whl: its variant.json differs from that of "
+            "demo-7.0.0-py3-none-any-gfx1100.whl in providers; expected the same values in all wheels of a version\n"
         ),
     )
     assert not (dist.parent / "simple").exists()

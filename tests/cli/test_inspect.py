@@ -257,7 +257,7 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
     [
         (
             (FIXTURES / "edge/v3.pad1.ccob").read_bytes(),
-            "bundle 0 at offset 0xa18: 1 byte after the compressed bundle, which LLVM's bundler refuses",
+            "bundle 0 at offset 0xa18: 1 byte after the compressed bundle, which LLVM's bundler rejects",
         ),
         (
             (FIXTURES / "edge/zlib.v2.ccob").read_bytes() + bytes(3),

@@ -39,7 +39,7 @@ def test_targets_that_change_nothing_are_told(run: Run, tmp_path: Path, name: st
     done = run("lock", name, *words)
     assert done.status == 0
     text = (
-        f"warning: {tmp_path}/pylock.toml: has no package for certain GPUs, so --targets changes nothing. If the "
+        f"warning: {tmp_path}/pylock.toml: has no packages for specific GPUs, so --targets changes nothing. If the "
         "release has such packages, request an extra: rocm[device-gfx906].\n"
     )
     assert done.stderr == (text if is_told else "")

@@ -96,14 +96,14 @@ def test_words_become_what_the_hints_say(words: list[str], expected: dict[str, A
         (
             "s3:/a",
             (
-                "s3:/a: has only one slash after its scheme; expected s3:// for a URL. For a path with this beginning, "
-                "write ./s3:/..."
+                "s3:/a: has only one slash after its scheme; expected s3:// for a URL. For a path that begins this "
+                "way, write ./s3:/..."
             ),
         ),
         (
             "s3:b",
             (
-                "s3:b: has no slashes after its scheme; expected s3:// for a URL. For a path with this beginning, "
+                "s3:b: has no slashes after its scheme; expected s3:// for a URL. For a path that begins this way, "
                 "write ./s3:..."
             ),
         ),
@@ -175,7 +175,7 @@ def test_a_url_with_one_slash_is_no_path(
     done = run(*words)
     begin = f"{word.partition(':')[0]}:/"
     expected = (
-        f"{word}: has only one slash after its scheme; expected {begin}/ for a URL. For a path with this beginning, "
+        f"{word}: has only one slash after its scheme; expected {begin}/ for a URL. For a path that begins this way, "
         f"write ./{begin}..."
     )
     assert (done.status, expected in done.stderr) == (2, True), done.stderr

@@ -249,7 +249,7 @@ def test_a_store_before_the_folder_is_recognized(run: Run, tmp_path: Path) -> No
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {tmp_path}: is a folder of packages; expected DIST_DIR before STORE. "
-        f"Write rocwheel publish {tmp_path} s3://bucket/rocm.\n"
+        f"Run rocwheel publish {tmp_path} s3://bucket/rocm.\n"
     )
 
 

@@ -134,7 +134,9 @@ OUTPUTS = [
 def test_a_url_to_write_to_is_refused_with_what_to_do(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
     finished = run(*words)
     assert (finished.status, finished.stdout) == (2, "")
-    assert "is a URL, but this command can't write to one. Name a folder. Then upload the packages" in finished.stderr
+    assert (
+        "is a URL, but this command can't write to one. Specify a folder. Then upload the packages" in finished.stderr
+    )
     assert not (tmp_path / "s3:").exists()
 
 

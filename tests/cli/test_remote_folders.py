@@ -180,7 +180,7 @@ def test_other_commands_say_that_they_take_no_url(run: Run, words: tuple[str, ..
     assert "secret" not in found.stderr
 
 
-PACKAGES = "and packages with `rocwheel index mirror`. Then name the folder."
+PACKAGES = "and packages with `rocwheel index mirror`. Then specify the folder."
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ PACKAGES = "and packages with `rocwheel index mirror`. Then name the folder."
         (("targets", "coherent", "https://host/dist"), PACKAGES),
         (
             ("attest", "https://host/packages"),
-            "the whole folder of the build first, with its manifest. Then name that folder.",
+            "the whole folder of the build first, with its manifest. Then specify that folder.",
         ),
     ],
     ids=["device split", "targets coherent", "attest"],

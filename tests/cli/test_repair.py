@@ -42,7 +42,7 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(
         "  plugin-1.0.dist-info/WHEEL: Root-Is-Purelib\n"
         "    - true\n"
         "    + false\n"
-        "  drops 2 folders that may have libraries on some machines; --keep keeps them\n"
+        "  drops 2 folders that might contain libraries on some machines; --keep keeps them\n"
         "    ~ /opt/rocm/lib (1 file)\n"
         "    ~ rocm/lib (1 file)\n"
     )
@@ -252,6 +252,6 @@ def test_what_a_file_finds_is_told_once_below_all_its_changes(run: Run, tmp_path
         "  ext/b.so: mode",
         "    - 0757",
         "    + 0755",
-        "  ext/b.so: its run path stays",
+        "  ext/b.so: its run path is unchanged",
         "    = libx.so.1: if the system or another package has it in /opt/x",
     ]

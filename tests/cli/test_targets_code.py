@@ -531,7 +531,7 @@ def test_two_versions_of_one_package_are_refused(run_targets: Run, tmp_path: Pat
         (b"!<arch>\n", "is empty; expected the members debian-binary, control.tar, and data.tar"),
         (
             ar_archive({**_FORMAT, "control.tar": deb_tar({}), "data.tar": deb_tar({})}),
-            "does not contain a control file; expected a file control in control.tar",
+            "does not contain a control file; expected a file named control in control.tar",
         ),
         (
             ar_archive({**_FORMAT, "control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}),

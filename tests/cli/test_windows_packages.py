@@ -268,7 +268,9 @@ def test_a_lock_for_all_platforms_takes_gpus_that_one_of_them_has(
     assert done.stderr == (lacking if len(platforms) == 2 else "")
     # While a lock for this system alone says what is missing
     refused = run("lock", "rocm[libraries,device-gfx1100]", *words)
-    reason = "on the following platform: `win_amd64`" if len(platforms) == 1 else "has no package for gfx1100, although"
+    reason = (
+        "on the following platform: `win_amd64`" if len(platforms) == 1 else "has no package for gfx1100, even though"
+    )
     assert (refused.status, reason in refused.stderr) == (2, True), refused.stderr
 
 

@@ -89,7 +89,7 @@ def test_key_without_code_for_a_target_of_the_archive_is_a_problem() -> None:
     assert facts.problems == (
         (
             "x.kpack: no code for gfx906:xnack- under a#1 and 1 other key, but an archive lists the target: "
-            "runtimes refuse the library on this GPU, and some runtimes refuse it on every GPU"
+            "runtimes reject the library on this GPU, and some runtimes reject it on every GPU"
         ),
     )
 
@@ -153,7 +153,7 @@ def test_unit_whose_code_another_target_has_is_a_problem(tmp_path: Path) -> None
     assert list_device_code(library).problems == (
         (
             f"{library}: no code for gfx1030 under {SPLIT_NAME}#1, but an archive lists the target: runtimes "
-            "refuse the library on this GPU, and some runtimes refuse it on every GPU"
+            "reject the library on this GPU, and some runtimes reject it on every GPU"
         ),
     )
 

@@ -107,7 +107,7 @@ def test_an_object_file_or_a_program_is_not_a_library(
     library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
     command = ["gcc", option, "-x", "c", "-", "-o", str(library)]
     subprocess.run(command, input="int main(void) { return 0; }", text=True, check=True)
-    with pytest.raises(ProblemsError, match=rf"is another kind of ELF file \({kind}\); expected a shared library"):
+    with pytest.raises(ProblemsError, match=rf"is a different kind of ELF file \({kind}\); expected a shared library"):
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
 
 

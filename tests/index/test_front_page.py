@@ -251,7 +251,7 @@ def test_what_is_yanked_is_named_with_its_reason_and_has_no_line() -> None:
     projects = {"a": [make_entry("a", targets=("gfx906",))]}
     text = PageReader(make_front_page(find_content(projects, {"a-7.0.0-py3-none-any.whl": "wrong <code>"}, GPUS))).text
     assert 'install "a"' not in text
-    assert "Yanked packages, which installers use only if you ask for that exact version:a 7.0.0: wrong <code>" in text
+    assert "Yanked packages, which installers use only if you request the exact version:a 7.0.0: wrong <code>" in text
     assert "7.0.0 yanked: wrong <code>" in text
 
 

@@ -114,7 +114,7 @@ def test_every_device_package_asks_for_none_that_the_machine_chooses() -> None:
 
 
 def test_an_extra_that_resolvers_pass_over_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, although an extra requires it"):
+    with pytest.raises(InputError, match=r"pylock.toml: has no package for gfx1100, even though an extra requires it"):
         check_locked(CORE, parse_requirements(["rocm[device-gfx1100]"]), ("gfx1100",), "pylock.toml", is_given=False)
 
 

@@ -541,7 +541,7 @@ def test_variants_that_contradict_the_published_ones_are_refused(tmp_path: Path,
     (tmp_path / "other" / "demo-7.0.0-py3-none-any-a.whl").rename(
         tmp_path / "other" / "demo-7.0.0-1-py3-none-any-a.whl"
     )
-    with pytest.raises(InputError, match="has different properties for the label 'a' from the new variant wheel"):
+    with pytest.raises(InputError, match="differs from the new variant wheel in the properties for the label 'a'"):
         publish(tmp_path / "other", store)
 
 

@@ -121,7 +121,7 @@ def test_a_huge_page_is_not_read_to_its_end(server: Server) -> None:
 
 
 def test_compressed_answers_that_were_not_asked_for_are_refused(server: Server) -> None:
-    with pytest.raises(StoreError, match="is compressed, although that was not requested"):
+    with pytest.raises(StoreError, match="is compressed, even though compression was not requested"):
         read_web_page(server.add("/x/", Reply(b"\x1f\x8b", Content_Encoding="gzip")), limit=100)
 
 

@@ -161,7 +161,7 @@ def test_file_of_flags_names_products() -> None:
     assert spell_desc(parse_target_set("gfx1011 gfx906:xnack- gfx1013")).splitlines() == [
         "gfx906 - GPU, including Radeon Instinct MI50, Radeon Instinct MI60, Radeon VII, Radeon Pro VII",
         "gfx1011 - GPU, including Radeon Pro V520, Radeon Pro 5600M, Radeon Pro V540",
-        "gfx1013 - integrated GPU, of which no product is known",
+        "gfx1013 - integrated GPU, for which no product is known",
     ]
 
 

@@ -341,7 +341,7 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx90a;gfx90a:xnack+",
             ConflictError,
-            "--targets: 'gfx90a' and 'gfx90a:xnack+' set different features of one processor; "
+            "--targets: 'gfx90a' and 'gfx90a:xnack+' set different features for the same processor; "
             "expected the same features in every target ID of a processor. "
             "Specify only 'gfx90a', which serves every setting, or each setting that you want.",
             id="any and specific mixed",
@@ -349,7 +349,7 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx90a:sramecc+;gfx90a:xnack+",
             ConflictError,
-            "--targets: 'gfx90a:sramecc+' and 'gfx90a:xnack+' set different features of one processor; "
+            "--targets: 'gfx90a:sramecc+' and 'gfx90a:xnack+' set different features for the same processor; "
             "expected the same features in every target ID of a processor. "
             "Specify only 'gfx90a', which serves every setting, or each setting that you want.",
             id="different features",

@@ -41,5 +41,5 @@ def test_missing_changed_and_outer_files_are_named(tmp_path: Path) -> None:
 
 def test_a_list_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "SHA256SUMS").write_text("no")
-    with pytest.raises(InputError, match="has an invalid line 1: 'no'"):
+    with pytest.raises(InputError, match="is invalid on line 1: 'no'"):
         verified(tmp_path / "SHA256SUMS")

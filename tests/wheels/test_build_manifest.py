@@ -253,7 +253,7 @@ def test_the_predicate_has_inputs_parameters_and_the_builder() -> None:
             "name": "base_lib_generic",
             "digest": {"sha256": "1" * 64},
             "annotations": {
-                "hashed": "what sha256sum prints for its files but artifact_manifest.txt, sorted by path",
+                "hashed": "what sha256sum prints for its files except artifact_manifest.txt, sorted by path",
                 "files": "1",
                 "bytes": "4",
             },

@@ -117,7 +117,7 @@ def test_a_sparse_member_is_refused_before_its_map_is_read(data: bytes) -> None:
 def test_the_members_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.wheels.tar.MAX_MEMBERS", 2)
     assert names(FILE * 2 + END) == ["n", "n"]
-    assert refusal(FILE * 3 + END) == "the tar has more than 2 members"
+    assert refusal(FILE * 3 + END) == "the archive has more than 2 members"
 
 
 def pack(path: Path, parts: Iterable[bytes]) -> Path:
@@ -141,7 +141,7 @@ def unknown_records_for_all() -> Iterator[bytes]:
     yield from many(block(PAX, record(b"path", b"a")) + FILE, 2000)
 
 
-TOO_MANY_NAMES = "ReadError the names have more than 67108864 bytes in total"
+TOO_MANY_NAMES = "ReadError the names total more than 67108864 bytes"
 
 
 @pytest.mark.parametrize(

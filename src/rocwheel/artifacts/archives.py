@@ -207,7 +207,9 @@ def _normalized(name: str) -> str:
 
 
 def _malformed(archive: Path, why: str) -> InputError:
-    return InputError(archive, f"does not contain a valid tar ({why})", remedy="Download or create the archive again.")
+    return InputError(
+        archive, f"does not contain a valid tar archive ({why})", remedy="Download or create the archive again."
+    )
 
 
 _CHUNK = 16 << 20

@@ -216,5 +216,5 @@ def describe_end(target: LinkTarget) -> str:
         ),
         LinkOutcome.DANGLING: f"to {path}, but no artifact contains it",
         LinkOutcome.LOOP: f"that loops at {path}",
-        LinkOutcome.OUTSIDE: f"that points out of the prefix at {path}",
+        LinkOutcome.OUTSIDE: f"that leads out of the prefix at {path}",
     }[target.outcome]

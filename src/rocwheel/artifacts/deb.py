@@ -451,7 +451,7 @@ class Deb:
                         )
                     texts[name] = file.read().decode("utf-8", "replace")
         if "control" not in texts:
-            raise DebError(self.path, "does not contain a control file", expected="a file control in control.tar")
+            raise DebError(self.path, "does not contain a control file", expected="a file named control in control.tar")
         return parse_control(self.path, texts["control"], texts.get("shlibs", ""))
 
 

@@ -55,10 +55,10 @@ def parse_checksums(data: bytes, source: str, only: str = "") -> dict[str, str]:
             continue
         name, digest = _parse_line(text, only) or ("", "")
         if not name:
-            expected = "a SHA-256 in hexadecimal and the name of a file"
-            raise InputError(source, f"has an invalid line {number}: {quoted(text)}", expected=expected)
+            expected = "a SHA-256 hash in hexadecimal and a file name"
+            raise InputError(source, f"is invalid on line {number}: {quoted(text)}", expected=expected)
         if found.setdefault(name, digest) != digest:
-            raise InputError(source, f"has two different checksums for {quoted(name)}, the second in line {number}")
+            raise InputError(source, f"has two different checksums for {quoted(name)}, the second on line {number}")
     return found
 
 

@@ -241,7 +241,7 @@ class TextEdit:
             return None
         return InputError(
             f"the edit {self.rule.find!r}",
-            f"does not match {', '.join(self.missed)}, although there is a match for {self.rule.when!r}",
+            f"does not match {', '.join(self.missed)}, even though there is a match for {self.rule.when!r}",
             expected=f"a match (the reason for the edit: {self.rule.reason})",
             remedy="Check the file and adapt the table (--table).",
         )
@@ -375,7 +375,7 @@ class ImportRules:
                 return skip.reason
         artifact = self._of_package(package)
         if artifact and not artifact.wants(path):
-            return f"the artifact {artifact.rule.name} doesn't include this file of its packages"
+            return f"the artifact {artifact.rule.name} doesn't include this file from its packages"
         return None
 
     def place(self, path: str, package: str) -> Destination | None:

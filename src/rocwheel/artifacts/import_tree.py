@@ -324,7 +324,7 @@ def _place_of(destination: Destination) -> tuple[str, str]:
 def _read_text(content: Readable, origin: Origin) -> bytes:
     data = content.read(_LARGEST_TEXT + 1)
     if len(data) > _LARGEST_TEXT:
-        found = f"has more than {_LARGEST_TEXT >> 20} MiB, but the table edits its text"
+        found = f"is larger than {_LARGEST_TEXT >> 20} MiB, but the table edits its text"
         remedy = "Check the file, or remove the file's edits from the table (--table)."
         raise InputError(str(origin), found, expected="a smaller file, such as a script or CMake file", remedy=remedy)
     return data

@@ -303,7 +303,7 @@ def _first_of_same(copies: list[Artifact]) -> Artifact:
     first, *others = copies
     for other in others:
         if other.location != first.location and (difference := _difference(first, other)):
-            found = f"is a different artifact than {other.location}, because they differ in {difference}"
+            found = f"is a different artifact from {other.location}: they differ in {difference}"
             remedy = "Remove one of the artifacts, or omit one of the folders."
             raise InputError(first.location, found, remedy=remedy)
     return first

@@ -191,9 +191,7 @@ def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -
         elif not _is_same(first, file):
             found = f"differs from {first.place}, but both are for {file.artifact.target}"
             remedy = "Remove the target from one of the builds."
-            problems.append(
-                InputError(file.place, found, expected="only one file, or files with the same bytes", remedy=remedy)
-            )
+            problems.append(InputError(file.place, found, expected="only one file, or identical files", remedy=remedy))
     return list(chosen.values())
 
 
@@ -296,7 +294,7 @@ def unite_maps(tables: Sequence[Text]) -> bytes:
             if key in united and _decode(origin[key], united[key]) != _decode(name, value):
                 raise InputError(
                     name,
-                    f"has a different value for {key!r} from {origin[key]}",
+                    f"differs from {origin[key]} in the value of {key!r}",
                     expected="the same value in all files",
                 )
             united.setdefault(key, value)

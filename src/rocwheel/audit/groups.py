@@ -78,7 +78,7 @@ _ON_FOLDERS = {
     "run-path-eaten-origin": "have entries from which a shell or make has removed $ORIGIN, such as {}",
     "run-path-relative": "search folders relative to the working folder of the process, such as {}",
     "run-path-repeated": "list folders more than once, such as {}",
-    "run-path-wrong-depth": "have entries for another folder depth, such as {}",
+    "run-path-wrong-depth": "have entries for a different folder depth, such as {}",
 }
 """Rules about run paths, with the text for files that list many folders. The first fact of a finding is a folder."""
 

@@ -138,5 +138,7 @@ def _load(path: Path) -> AuditSettings | None:
     except OSError as e:
         raise read_error(path, e, remedy="Check --config.") from e
     except msgspec.DecodeError as e:
-        raise InputError(path, str(e), expected="settings in [tool.rocwheel.audit] as in docs/audit.md") from e
+        raise InputError(
+            path, str(e), expected="settings in [tool.rocwheel.audit] as described in docs/audit.md"
+        ) from e
     return project.audit if project.audit is not None else project.tool.rocwheel.audit

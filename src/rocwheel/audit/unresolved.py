@@ -128,7 +128,7 @@ def where_else(subject: Subject, file: InstalledFile) -> WhereElse | None:
     if owner is None or not names:
         return None
     was, it = ("was", "it") if len(names) == 1 else ("were", "them")
-    required = f"which {owner.name} requires and which {was} not given"
+    required = f"which {owner.name} requires but which {was} not given"
     found = f"which no given package contains; it may be in {first_of(names)}, {required}"
     more = f": {', '.join(names)}" if len(names) > 1 else ""
     return WhereElse(found, f"Add {it} with --with, or use --with-requirements{more}.")

@@ -627,7 +627,7 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
         if text and image.is_static:
             raise ElfError(
                 name,
-                "a static program, which doesn't search for libraries, and which glibc ends if it has a run path",
+                "a static program, which doesn't search for libraries, and which glibc terminates if it has a run path",
                 expected="a shared library or a dynamically linked program",
                 remedy="Leave the file as it is. To remove its run path, use an empty value.",
             )

@@ -200,7 +200,7 @@ def read_rebuild(path: Path) -> Rebuild:
     given = dict(manifest.options)
     level = given.pop("level", None)
     if not isinstance(level, int):
-        raise InputError(path, "is damaged: options have no level", expected=_DAMAGED)
+        raise InputError(path, "is damaged: the options have no level", expected=_DAMAGED)
     try:
         options = convert_value(given, PlanOptions)
     except msgspec.ValidationError as e:
@@ -222,7 +222,7 @@ def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
     for name, sample in manifest.codecs.items():
         if samples.get(name) != sample:
             found = f"compresses a sample to different bytes on this machine ({platform.machine()})"
-            yield InputError(name, found, expected="the bytes of the original machine")
+            yield InputError(name, found, expected="the same bytes as on the original machine")
 
 
 def _shown(name: str, version: str) -> str:

@@ -400,7 +400,7 @@ def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) ->
         first, *others = [folder for folder, files in held.items() if files is not None]
         base = canonicalize_name(name_and_version(name)[0])
         remedy = f"Keep the {base} packages for all of these GPUs in one folder."
-        found = f"would require other packages than {first / name}, which is in the same index"
+        found = f"would require different packages from {first / name}, which is in the same index"
         for folder in others:
             if held[folder] != held[first]:
                 yield InputError(folder / name, found, expected="only one wheel with this name", remedy=remedy)

@@ -327,7 +327,7 @@ def _unknown_option(error: click.NoSuchOption, place: str, *, is_group: bool) ->
 
 def _extra_argument(given: str, place: str, context: click.Context) -> InputError:
     names = " ".join(spelled(one) for one in context.command.params if isinstance(one, click.Argument))
-    found = f"takes no arguments but {names}" if names else "takes no arguments"
+    found = f"takes no arguments except {names}" if names else "takes no arguments"
     # For example, '--targets gfx906 gfx90a' and 'build artifacts'.
     remedy = f"Remove it, or put its option before it, and quote values with spaces. See {place} --help."
     return InputError(place, f"{found}, but got {given!r}", remedy=remedy)

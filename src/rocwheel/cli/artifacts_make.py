@@ -267,7 +267,7 @@ def _print_merged(report: MergeReport, *, verbose: bool) -> None:
         if missing.artifact:
             print_line(f"{missing.artifact} has no files for {missing.target}, unlike other artifacts in {shards}")
         else:
-            print_line(f"{shards} has no files for {missing.target}, although its dist_info.json lists this target")
+            print_line(f"{shards} has no files for {missing.target}, even though its dist_info.json lists it")
     differences = [f"{d.path} of {d.shard} ({d.differs}): {d.outcome}" for d in report.differences]
     _print_list("host files that differ", differences, verbose=verbose)
     _print_list("kernel files that match no rule, kept in their artifacts", report.unknown, verbose=verbose)

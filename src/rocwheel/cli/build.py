@@ -137,7 +137,7 @@ def _check_order(inputs: PlanJob, dest_dir: str) -> None:
     """Raise `InputError` for artifacts instead of the build folder."""
     if not is_url(dest_dir) and _has_artifacts(Path(dest_dir)) and not _has_artifacts(inputs.artifact_dir):
         option, found = "--dest-dir", f"is {dest_dir}, a folder of artifacts"
-        remedy = f"Write rocwheel build {dest_dir} --dest-dir {inputs.artifact_dir}."
+        remedy = f"Run rocwheel build {dest_dir} --dest-dir {inputs.artifact_dir}."
         raise InputError(option, found, expected="a folder for packages", remedy=remedy)
 
 

@@ -91,7 +91,7 @@ def info(
         print_line(f"{count(found.fetched, 'folder')} fetched from URLs, {decimal(found.fetched_bytes)}")
     if found.published:
         print_line(found.published_folder)
-        print_line(f"notes of {count(found.published, 'published folder')}, {decimal(found.published_bytes)}")
+        print_line(f"notes for {count(found.published, 'published folder')}, {decimal(found.published_bytes)}")
 
 
 def _read() -> _Info:

@@ -161,7 +161,7 @@ def retarget(
         argument(
             metavar="FROM=TO[,TO...]",
             help="The source target and the new targets. "
-            "If TO is 'extended', it means all targets that run the same instructions.",
+            "For TO, 'extended' means all targets that run the same instructions.",
         ),
     ],
     path: RetargetArgument,

@@ -86,7 +86,7 @@ def read_wheel_options(
             metavar="NAME",
             advanced=True,
             help="Use this prefix for the names of device wheels.",
-            show_default="the wheel's name and -device",
+            show_default="the wheel's name, then -device",
         ),
     ] = "",
     host_requires_dist: Annotated[

@@ -99,5 +99,5 @@ def _print_removed(written: Mapping[str, LinkedIndex], out: Output) -> None:
         if one.removed and not out.quiet:
             where = f"{stream}: " if stream else ""
             names = first_of(list(one.removed), _NAMED)
-            text = f"{where}{count(len(one.removed), 'file')} removed, which the other indexes no longer list: {names}"
+            text = f"{where}removed {count(len(one.removed), 'file')} that the other indexes no longer list: {names}"
             messages.print(in_one_line(text), markup=False)

@@ -92,7 +92,7 @@ def _warnings(output: Path, locked: Locked, *, is_given: bool) -> Iterator[str]:
     if is_given and not locked.has_gpu_packages:
         extras = ", ".join(f"device-{name}" for name in locked.targets)
         remedy = f"If the release has such packages, request an extra: rocm[{extras}]."
-        yield f"{output}: has no package for certain GPUs, so --targets changes nothing. {remedy}"
+        yield f"{output}: has no packages for specific GPUs, so --targets changes nothing. {remedy}"
     for target, systems in locked.lacking_systems.items():
         yield f"{target}: has no packages for {' and '.join(systems)}, so installations on these systems lack its code."
     for name, needed in locked.build_requires.items():

@@ -132,7 +132,7 @@ class Value(click.ParamType[Any, Any]):
             )
             raise InputError(spelled(parameter), "is empty", expected=expected, remedy=remedy)
         if begin := _FEW_SLASHES.match(word):
-            remedy = f"For a path with this beginning, write ./{begin[0]}..."
+            remedy = f"For a path that begins this way, write ./{begin[0]}..."
             found = "has only one slash after its scheme" if begin[2] else "has no slashes after its scheme"
             raise InputError(word, found, expected=f"{begin[1]}:// for a URL", remedy=remedy)
 

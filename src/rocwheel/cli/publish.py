@@ -46,7 +46,7 @@ def _read_store(
 def _check_order(dist: str, store: str) -> None:
     """Raise `InputError` if the store precedes the folder to publish."""
     if is_url(dist) and not is_url(store) and any(Path(store).glob("*.whl")):
-        remedy = f"Write rocwheel publish {store} {dist}."
+        remedy = f"Run rocwheel publish {store} {dist}."
         raise InputError(store, "is a folder of packages", expected="DIST_DIR before STORE", remedy=remedy)
 
 

@@ -219,9 +219,9 @@ _Fetch: TypeAlias = "Callable[[str, UrlArgument], str]"
 _OUTPUTS = frozenset({"--output", "-o", "--dest-dir", "-d", "--sarif", "--baseline"})
 _REMEDY = (
     "Download its files first: artifacts with `rocwheel artifacts fetch`, and packages with `rocwheel index mirror`. "
-    "Then name the folder."
+    "Then specify the folder."
 )
-_REMEDIES = {"attest": "Download the whole folder of the build first, with its manifest. Then name that folder."}
+_REMEDIES = {"attest": "Download the whole folder of the build first, with its manifest. Then specify that folder."}
 """Remedies, keyed by command. A mirror has no manifest."""
 
 
@@ -300,7 +300,7 @@ def _refuse_outputs(words: Sequence[str], taker: UrlArgument | None) -> None:
         option, _, value = word.partition("=")
         url = word if before in _OUTPUTS else value if option in _OUTPUTS else ""
         if is_url(url):
-            remedy = "Name a folder. Then upload the packages and their index with `rocwheel publish`."
+            remedy = "Specify a folder. Then upload the packages and their index with `rocwheel publish`."
             raise InputError(shown_url(url), "is a URL, but this command can't write to one", remedy=remedy)
 
 

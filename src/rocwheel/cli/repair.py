@@ -153,7 +153,9 @@ def _show_unchanged(plan: RepairPlan, *, verbose: bool) -> None:
     if verbose or len(unchanged) <= _EXAMPLES:
         for member in unchanged:
             if member not in plan.left:
-                results.print(f"  {_plain(member)}: {'its run path stays' if member in changed else 'unchanged'}")
+                results.print(
+                    f"  {_plain(member)}: {'its run path is unchanged' if member in changed else 'unchanged'}"
+                )
             _show_finds(plan.finds[member])
         return
     is_open = (one for member in unchanged for one in plan.finds[member] if _is_open([one]))
@@ -171,7 +173,9 @@ def _show_given_up(given_up: Mapping[str, Sequence[str]], most: int | None) -> N
     files = Counter(folder for folders in given_up.values() for folder in folders)
     if not files:
         return
-    results.print(f"  drops {count(len(files), 'folder')} that may have libraries on some machines; --keep keeps them")
+    results.print(
+        f"  drops {count(len(files), 'folder')} that might contain libraries on some machines; --keep keeps them"
+    )
     ordered = sorted(files, key=lambda folder: (not folder.startswith("/"), folder.startswith(".."), folder))
     for folder in ordered[:most]:
         results.print(f"    ~ {_plain(folder)} ({count(files[folder], 'file')})")

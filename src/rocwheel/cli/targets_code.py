@@ -323,7 +323,7 @@ class _Answer:
             else []
         )
         if old:
-            known = f"the rules are known since ROCm {releases()[0].since}"
+            known = f"the rules are known only for ROCm {releases()[0].since} and later"
             by = [f"not judged by the rules of ROCm {old.release}, which {old.source} names: {known}"]
         if named and self._judged_as:
             is_newest = self._judged_as == known_release("9999")

@@ -329,7 +329,7 @@ def require_free(dest: Path, *sources: Path) -> None:
     for source in sources:
         if source.is_dir() and dest.resolve().is_relative_to(source.resolve()):
             raise InputError(
-                dest, f"is a folder in {source}, which this command copies", expected="a folder outside of this folder"
+                dest, f"is a folder in {source}, which this command copies", expected="a folder outside this folder"
             )
         if source.is_file() and dest.exists() and dest.samefile(source):
             expected, remedy = "a new or empty folder", "Choose another folder."

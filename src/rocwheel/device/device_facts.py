@@ -428,7 +428,7 @@ def _rest_problems(data: Data, code: DeviceCode, last: BundleFacts) -> Iterator[
     rest = len(data) - last.offset - last.size
     if rest and last.version:
         place = CodePlace(code.name, last.offset + last.size, last.number)
-        refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
+        refusal = ", which LLVM's bundler rejects" if last.method == "zstd" else ""
         yield f"{place}: {count(rest, 'byte')} after the compressed bundle{refusal}"
 
 

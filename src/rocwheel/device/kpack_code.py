@@ -474,8 +474,8 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
         keys = lacking[target]
         units = f"{keys[0]} and {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else keys[0]
         yield (
-            f"{name}: no code for {target} under {units}, but an archive lists the target: runtimes refuse the "
-            "library on this GPU, and some runtimes refuse it on every GPU"
+            f"{name}: no code for {target} under {units}, but an archive lists the target: runtimes reject the "
+            "library on this GPU, and some runtimes reject it on every GPU"
         )
 
 

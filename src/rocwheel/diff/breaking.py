@@ -326,7 +326,7 @@ RULES = (
     Rule("weak-symbol-gone", _WARNING, "Weak symbols remain. Most users have their own copies.", _lost_weak_symbols),
     Rule("gpu-gone", _ERROR, "Packages and libraries still run on the same GPUs.", _lost_gpus),
     Rule("gpu-moved", _WARNING, "Code for a GPU stays in the same package.", _moved_gpus),
-    Rule("gpu-generic", _WARNING, "Generic code doesn't replace code for one GPU.", _generic_code),
+    Rule("gpu-generic", _WARNING, "Generic code doesn't replace code for a specific GPU.", _generic_code),
     Rule("kernels-gone", _WARNING, "Kernel files remain while the library supports their GPU.", _lost_kernels),
     Rule("module-gone", _ERROR, "Every Python module can still be imported.", _lost_files(_MODULE)),
     Rule(

@@ -199,7 +199,7 @@ class CodeTree:
         lookups = self.lookups(file)
         paths = first_of(list(dict.fromkeys(path for unit in file.units for path in unit.marker.search_paths)))
         if not self._archive_targets(file):
-            found = f"has its device code in kpack archives that are in none of the given packages: {paths}"
+            found = f"has its device code in kpack archives that aren't in any of the given packages: {paths}"
             yield CodeGap(file, (), found, Reach.FAILS if self.closed else Reach.UNCLEAR, is_archive=True)
             return
         lacking: dict[str, list[TargetId]] = defaultdict(list)

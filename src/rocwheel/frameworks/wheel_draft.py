@@ -401,7 +401,9 @@ def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
     for member in members:
         if _LIBRARY_NAME.search(member.place) and (member.elf is None or not member.elf.is_shared_library):
             found = (
-                "isn't an ELF file" if member.elf is None else f"is another kind of ELF file ({member.elf.kind.value})"
+                "isn't an ELF file"
+                if member.elf is None
+                else f"is a different kind of ELF file ({member.elf.kind.value})"
             )
             expected = f"a shared library for {member.place}"
             yield InputError(member.origin or member.place, found, expected=expected, remedy="Build the library again.")

@@ -362,7 +362,7 @@ def _find_doubles(sources: Sequence[Source], read: Mapping[str, Found]) -> list[
             entry, folder = one.known.entry, source.placer.dist_dir
             first, place = seen.setdefault((entry.project, entry.identity), (entry, folder))
             if first.filename != name:
-                what = f"is the same distribution as {first.filename}, with another file name"
+                what = f"is the same distribution as {first.filename}, under a different file name"
                 problems.append(InputError(folder / name, what, remedy="Remove one of the two files."))
             elif first.sha256 != entry.sha256:
                 what = f"differs from {place / name}"

@@ -423,7 +423,7 @@ def _yanked(packages: Sequence[YankedPackage]) -> Html | str:
     if not packages:
         return ""
     rows = (element("li", f"{one.project} {one.version}{': ' if one.reason else ''}{one.reason}") for one in packages)
-    text = "Yanked packages, which installers use only if you ask for that exact version:"
+    text = "Yanked packages, which installers use only if you request the exact version:"
     return element("div", element("p", text), element("ul", *rows), class_="yanked")
 
 

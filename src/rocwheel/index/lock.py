@@ -337,7 +337,7 @@ def targets_to_lock(
         named = tuple(environ.get(TARGET_VARIABLE, "").replace(",", " ").replace(";", " ").split())
     depending = [str(one) for one in requirements if any(canonicalize_name(extra) == _DEVICE for extra in one.extras)]
     if depending and not named:
-        found = "depends on the GPUs of a machine, and the installing machine may have other GPUs"
+        found = "depends on the GPUs of a machine, and other machines might have different GPUs"
         raise InputError(hide_users(first_of(depending)), found, remedy=_REMEDY)
     return named
 
@@ -364,7 +364,7 @@ def check_locked(
         problems += _unnamed(askers, targets)
     problems += [
         InputError(
-            source, f"has no package for {target}, although an extra requires it", remedy=_without(labels.values())
+            source, f"has no package for {target}, even though an extra requires it", remedy=_without(labels.values())
         )
         for target in asked_extras(requirements)
         if not any(label == target or serves(label, _agents(target)) for label in labels.values())

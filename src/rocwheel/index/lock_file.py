@@ -20,7 +20,7 @@ from rocwheel.wheels.record import STRONG_HASHES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_EXTRA = "Install the requirements of locking: pip install 'rocwheel[lock]'."
+_EXTRA = "Install the requirements for locking: pip install 'rocwheel[lock]'."
 _TOOL = "rocwheel"
 _SINGLE = ("sdist", "archive")
 """The kinds of files that can occur only once in a package."""

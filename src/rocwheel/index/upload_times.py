@@ -82,7 +82,7 @@ def read_clock(now: int, given: int | None) -> UploadTimes:
     if given is None:
         place, found = "the clock of this machine", f"says {render_time(now)[:10]}"
         expected = f"a date after {render_time(_FIRST_RELEASE)[:10]}"
-        remedy = "Set the clock, or specify the upload date of new files with --upload-time of rocwheel index."
+        remedy = "Set the clock, or specify the upload date of new files with rocwheel index --upload-time."
         raise InputError(place, found, expected=expected, remedy=remedy)
     return UploadTimes(_YEAR_10000, given)
 

@@ -126,7 +126,7 @@ def _check_bucket(parts: SplitResult, shown: str) -> None:
         raise InputError(shown, "has a query or fragment after its path", expected="s3://BUCKET/PATH, without ? and #")
     names = parts.path.strip("/").split("/")
     if {".", ".."} & {*names} or (len(names) > 1 and not all(names)):
-        expected = "a path without '.', '..', and empty parts"
+        expected = "a path without '.', '..', or empty parts"
         raise InputError(shown, "has a path that no file in a store can have", expected=expected)
 
 

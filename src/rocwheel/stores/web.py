@@ -80,7 +80,7 @@ def check_step(origin: str, url: str) -> None:
         raise InputError(place, found, expected="an https URL, so that nobody can tamper with the content")
     if has_user and parts.netloc != start.netloc:
         found = f"points to a URL with a user or password at {host}"
-        raise InputError(place, found, expected="a URL without a user and password")
+        raise InputError(place, found, expected="a URL without a user or password")
 
 
 _MOST_DIGITS = 9
@@ -139,7 +139,9 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
             answer.pace = pace
             if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise StoreError(
-                    place, "is compressed, although that was not requested", remedy="Contact the server's operator."
+                    place,
+                    "is compressed, even though compression was not requested",
+                    remedy="Contact the server's operator.",
                 )
             yield answer
     except HTTPError as e:
@@ -483,7 +485,7 @@ def list_pages(base: str, prefix: str) -> Iterator[StoredFile]:
                 waiting.append(name)
         if len(seen) > _MOST_PAGES:
             raise InputError(
-                shown_url(base), f"has more than {_MOST_PAGES} folders", expected="a folder with fewer folders"
+                shown_url(base), f"has more than {_MOST_PAGES} folders", expected="a folder with fewer subfolders"
             )
     yield from (StoredFile(name, -1) for name in sorted(names))
 

@@ -73,7 +73,7 @@ class ConflictError(InputError):
         self.other = other
         super().__init__(
             source,
-            f"{one!r} and {other!r} set different features of one processor",
+            f"{one!r} and {other!r} set different features for the same processor",
             expected="the same features in every target ID of a processor",
             remedy=f"Specify only {processor_of(one)!r}, which serves every setting, or each setting that you want.",
         )

@@ -183,7 +183,7 @@ def spell_desc(targets: TargetSet) -> str:
 
 
 def _including(products: Sequence[str]) -> str:
-    return f", including {', '.join(products)}" if products else ", of which no product is known"
+    return f", including {', '.join(products)}" if products else ", for which no product is known"
 
 
 def _eclass_variables(targets: TargetSet, optional: Sequence[str]) -> str:

@@ -167,7 +167,7 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
         found = f"has the schema {quoted(str(schema))}" if schema else "has no schema"
         raise InputError(source, found, expected=_EXPECTED)
     if int(match[1]) != _OURS:
-        found = f"has the schema {match[0]}, which is from another version of rocwheel"
+        found = f"has the schema {match[0]}, which is from a different version of rocwheel"
         raise InputError(
             source, found, expected=MANIFEST_SCHEMA, remedy="Use the version of rocwheel that wrote the file."
         )
@@ -220,7 +220,7 @@ DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
 _STATEMENT = frozenset({"_type", "subject", "predicateType", "predicate"})
 _PREDICATE = frozenset({"buildDefinition", "runDetails"})
-_HASHED = "what sha256sum prints for its files but artifact_manifest.txt, sorted by path"
+_HASHED = "what sha256sum prints for its files except artifact_manifest.txt, sorted by path"
 """Describes the input for an artifact's hash, because the hash isn't the hash of an archive.
 
 Signing tools reject a new hash name.

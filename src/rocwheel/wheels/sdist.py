@@ -138,7 +138,7 @@ def read_sdist(path: Path) -> dict[str, bytes]:
             if not info.isfile():
                 raise InputError(path, f"{info.name} isn't a file", expected="files in one top folder")
             if size > _MOST_TOGETHER:
-                raise InputError(path, "its files have more than 64 MiB", expected="the sdist of rocm")
+                raise InputError(path, "its files total more than 64 MiB", expected="the sdist of rocm")
             content = tar.extractfile(info)
             files[place.partition("/")[2]] = content.read() if content else b""
     return files

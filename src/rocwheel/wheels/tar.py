@@ -129,13 +129,13 @@ class BoundedTar(tarfile.TarFile):
         """Count one member."""
         self._members += 1
         if self._members > MAX_MEMBERS:
-            _refuse(f"the tar has more than {MAX_MEMBERS} members")
+            _refuse(f"the archive has more than {MAX_MEMBERS} members")
 
     def count_names(self, size: int) -> None:
         """Count the bytes of names that have their own headers."""
         self._names += size
         if self._names > MAX_NAMES:
-            _refuse(f"the names have more than {MAX_NAMES} bytes in total")
+            _refuse(f"the names total more than {MAX_NAMES} bytes")
 
     def forward(self) -> Iterator[tarfile.TarInfo]:
         """Yield the members in order without keeping them."""

@@ -282,11 +282,11 @@ def merge_index_files(place: str, published: bytes, new: bytes) -> bytes:
     namespace = load_draft().provider.namespace
     problems = []
     if _without(common, namespace) != _without(added_common, namespace):
-        found = "has different priorities or providers from the new variant wheels"
+        found = "differs from the new variant wheels in priorities or providers"
         problems.append(InputError(place, found, expected="the same values in all wheels of a version"))
     for label, properties in added.items():
         if variants.get(label, properties) != properties:
-            found = f"has different properties for the label {quoted(label)} from the new variant wheel"
+            found = f"differs from the new variant wheel in the properties for the label {quoted(label)}"
             problems.append(InputError(place, found, expected="the same properties for the same label"))
     raise_all(place, problems)
     return render_variants(common, {**variants, **added})
@@ -311,11 +311,11 @@ def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[Input
         if metadata.common != first.common:
             one, other = metadata.common, first.common
             differing = " and ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
-            found = f"its variant.json has different {differing} from that of {first_name}"
+            found = f"its variant.json differs from that of {first_name} in {differing}"
             yield InputError(name, found, expected="the same values in all wheels of a version")
         known_name, properties = by_label.setdefault(metadata.label, (name, metadata.properties))
         if properties != metadata.properties:
-            found = f"has different properties from {known_name}, which has the same label {quoted(metadata.label)}"
+            found = f"differs in properties from {known_name}, which has the same label {quoted(metadata.label)}"
             yield InputError(name, found, expected="the same properties for the same label")
 
 

@@ -67,7 +67,7 @@ def test_packages_that_require_one_another_load_two_hip_runtimes() -> None:
     )
     assert finding.found == (
         "torch/libt.so loads the HIP runtime torch/libamdhip64.so.5 (libamdhip64.so.5), and triton/libt.so of triton, "
-        "used in the same process, loads another one: triton/libamdhip64.so.6 (libamdhip64.so.6)"
+        "used in the same process, loads a different one: triton/libamdhip64.so.6 (libamdhip64.so.6)"
     )
 
 

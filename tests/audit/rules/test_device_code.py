@@ -50,7 +50,7 @@ BREACHES = {
     "device-target-absent": Breach(
         one(library("lib/a.so", device=code(("gfx906",))), owner=package("rocm-sdk-device-gfx942")),
         "rocm_sdk_device_gfx942-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "promises code for gfx942, but contains no such code",
+        "promises code for gfx942, but contains none",
     ),
     "device-target-uneven": Breach(
         one(
@@ -88,7 +88,7 @@ BREACHES = {
     "device-code-plain": Breach(
         one(library("demo/a.so", device=code(("gfx906",), size=5_000_000, compressed=False))),
         "demo/a.so",
-        "1 bundle of 5.0 MB is not compressed, although ROCm 6.2 and later can read compressed bundles",
+        "1 bundle of 5.0 MB is not compressed, even though ROCm 6.2 and later can read compressed bundles",
     ),
     "kernel-metadata": Breach(
         one(
@@ -199,7 +199,7 @@ def test_bundles_may_spell_the_same_targets_in_several_ways(
 )
 def test_a_promised_target_is_there_if_other_code_serves_it(promised: str, there: str, is_there: bool) -> None:
     audited = one(library("demo/a.so", device=code((there,))), owner=package(targets=(promised,)))
-    found = [] if is_there else [f"promises code for {promised}, but contains no such code"]
+    found = [] if is_there else [f"promises code for {promised}, but contains none"]
     assert [finding.found for finding in find(audited, select=("device-target-absent",))] == found
 
 
@@ -224,7 +224,7 @@ def test_releases_that_read_no_compressed_code_may_have_it_plain() -> None:
 def test_declared_targets_have_to_be_there_with_their_settings() -> None:
     owner = package(targets=("gfx906", "gfx90a:xnack+"))
     found = find(one(library("lib/a.so", device=code(("gfx906", "gfx90a:xnack-"))), owner=owner))
-    assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, but contains no such code"]
+    assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, but contains none"]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,9 @@ def _gaps(*parts: tuple[Distribution, list[InstalledFile]], rule: str, **setting
 
 def test_device_packages_need_not_be_given_unless_nothing_else_is_installed() -> None:
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
-    found = "has its device code in kpack archives that are in none of the given packages: .kpack/a.so_@GFXARCH@.kpack"
+    found = (
+        "has its device code in kpack archives that aren't in any of the given packages: .kpack/a.so_@GFXARCH@.kpack"
+    )
     assert _gaps(host, rule="kpack-archives") == [("note", found)]
     assert _gaps(host, rule="kpack-archives", closed=True) == [("error", found)]
 
@@ -457,5 +459,7 @@ def test_device_packages_of_other_libraries_say_nothing() -> None:
     other = (package("torch-device-gfx906"), [data("torch/.kpack/torch_gfx906.kpack")])
     assert _gaps((HOST, [BLAS]), other, (GFX1030, [FOR_1030]), rule="kernel-folders") == []
     host = (HOST, [library("k/a.so", device=split("k/a.so", "gfx906"))])
-    found = "has its device code in kpack archives that are in none of the given packages: .kpack/a.so_@GFXARCH@.kpack"
+    found = (
+        "has its device code in kpack archives that aren't in any of the given packages: .kpack/a.so_@GFXARCH@.kpack"
+    )
     assert _gaps(host, other, rule="kpack-archives") == [("note", found)]

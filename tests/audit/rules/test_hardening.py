@@ -23,7 +23,7 @@ BREACHES = {
         one(library("demo/a.so", segments=MISALIGNED), owner=package(tag="py3-none-linux_x86_64")),
         "demo/a.so",
         "has a segment at 0x701000 in the file and 0xa00000 in memory that requests an alignment of 0x200000: "
-        "glibc before 2.35 rejects the file",
+        "glibc versions before 2.35 reject the file",
         {"select": ("segment-alignment",)},
     ),
     "executable-stack": Breach(

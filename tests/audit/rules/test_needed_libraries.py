@@ -82,7 +82,7 @@ def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
 
 
 NEWER = (
-    "needs libamd_smi.so.99, which is from a newer ROCm than rocwheel's list of SDK libraries (ROCm 7 and 10): "
+    "needs libamd_smi.so.99, which is from a newer ROCm version than rocwheel's list of SDK libraries (ROCm 7 and 10): "
     "add its rocm-sdk-core with --with"
 )
 
@@ -143,7 +143,7 @@ def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() 
 
 def test_another_version_that_the_sdk_has_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", "libamdhip64.so.6")))
-    assert finding.found.endswith(" include it; the packages and the SDK have other versions: libamdhip64.so.7")
+    assert finding.found.endswith(" include it; the packages and the SDK have different versions: libamdhip64.so.7")
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_a_library_that_nothing_has_is_an_error_once_all_requirements_are_known(
     [
         (
             ("zlib-x", "numpy==2.0"),
-            "numpy, zlib-x, which demo requires and which were not given",
+            "numpy, zlib-x, which demo requires but which were not given",
             "Add them with --with, or use --with-requirements: numpy, zlib-x.",
         ),
         (
             ("numpy",),
-            "numpy, which demo requires and which was not given",
+            "numpy, which demo requires but which was not given",
             "Add it with --with, or use --with-requirements.",
         ),
     ],
@@ -200,7 +200,7 @@ def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
     (finding,) = find(one(*files))
     assert (finding.rule, finding.found) == (
         "unresolved-library",
-        "needs libb.so, but only newer CPUs find the library, in demo/glibc-hwcaps/x86-64-v3",
+        "needs libb.so, but only newer CPUs find the library (in demo/glibc-hwcaps/x86-64-v3)",
     )
     assert find(one(*files), cpu_level="x86-64-v3") == []
 

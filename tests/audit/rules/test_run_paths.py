@@ -46,7 +46,7 @@ BREACHES = {
     "run-path-wrong-depth": Breach(
         one(library("demo/gpu/a.so", runpath=TO_CORE)),
         "demo/gpu/a.so",
-        "is 2 folders deep, but these entries are for another depth: '$ORIGIN/../_rocm_sdk_core/lib'",
+        "is 2 folders deep, but these entries are for a different depth: '$ORIGIN/../_rocm_sdk_core/lib'",
     ),
     "run-path-mixed": Breach(
         one(library("demo/a.so", runpath="$ORIGIN"), library("demo/b.so", rpath="$ORIGIN")),

@@ -310,7 +310,7 @@ def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, mess
         (ccob(3, b"", 1), "its header declares a total size of 32 bytes; expected more than 32"),
         (
             ccob(3, zstd.compress(b"x") + b"\0", 1),
-            "its payload ends 1 byte before the declared total size of 43. LLVM 22 and earlier refuse",
+            "its payload ends 1 byte short of the declared total size of 43. LLVM 22 and earlier reject",
         ),
         (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data ends"),
         (

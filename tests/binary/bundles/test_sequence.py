@@ -116,5 +116,5 @@ def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_n
 
 def test_version_that_the_runtime_misreads_is_reported(fixture: Fixture) -> None:
     [bundle] = iter_bundles(fixture("v18/saxpy.ccob.hipfb"), name="x.hipfb")
-    problem = "the bundle has compression version 1, which the runtime mistakes for a later version and refuses"
+    problem = "the bundle has compression version 1, which the runtime mistakes for a later version and rejects"
     assert bundle.find_problems() == (f"x.hipfb: bundle 0 at offset 0x0: {problem}",)

@@ -240,7 +240,7 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
         (
             by_hand(toc(blobs=[{"offset": 15, "size": 8}])),
             (
-                "offset 0xf: code object 0, of 8 bytes; expected a place between the header and the table of "
+                "offset 0xf: code object 0, of 8 bytes; expected an offset between the header and the table of "
                 "contents at "
                 "0x18"
             ),
@@ -248,8 +248,8 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
         (
             by_hand(toc(blobs=[{"offset": 16, "size": 9}])),
             (
-                "offset 0x10: code object 0, of 9 bytes; expected a place between the header and the table of contents "
-                "at 0x18"
+                "offset 0x10: code object 0, of 9 bytes; expected an offset between the header and the table of "
+                "contents at 0x18"
             ),
         ),
         (
@@ -307,7 +307,7 @@ def test_what_some_readers_refuse_or_never_find_is_a_problem() -> None:
     assert read(by_hand(toc(toc={KEY: entries}), tail=b"\n\n")).problems == (
         "x.kpack: offset 0x18: 2 bytes after the table of contents, which some readers reject",
         "x.kpack: offset 0x18: lib/libx.so#0 for gfx908 is never found, because gfx_arches doesn't list the target",
-        "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 is empty, which some readers refuse",
+        "x.kpack: offset 0x18: lib/libx.so#0 for gfx906 is empty, which some readers reject",
     )
 
 

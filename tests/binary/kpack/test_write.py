@@ -117,7 +117,7 @@ def test_key_that_comes_twice_is_refused() -> None:
 
 
 def test_code_object_without_bytes_is_refused() -> None:
-    with pytest.raises(KpackError, match="a#0 for gfx906 is empty; expected code, because some readers refuse"):
+    with pytest.raises(KpackError, match="a#0 for gfx906 is empty; expected code, because some readers reject"):
         writer().add([KernelKey("a", 0, "gfx906")], memoryview(b""), 0)
 
 
@@ -139,7 +139,7 @@ def test_archive_that_some_reader_refuses_is_not_written(monkeypatch: pytest.Mon
     target = writer(scheme)
     target.add([KernelKey("a", 0, "gfx906")], compress_kernel(memoryview(bytes(9_000)), Scheme.NONE), 9_000)
     message = (
-        "an archive of more than 10000 bytes, which some readers refuse; expected host files split across more archives"
+        "an archive of more than 10000 bytes, which some readers reject; expected host files split across more archives"
     )
     with pytest.raises(KpackError, match=re.escape(message)):
         target.add([KernelKey("a", 1, "gfx906")], memoryview(bytes(1_000)), 1_000)

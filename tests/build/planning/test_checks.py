@@ -63,7 +63,7 @@ def test_a_path_that_leaves_no_room_for_site_packages_is_refused() -> None:
     assert plan(f"{'d/' * 1700}x").wheels
     problems = refusal(f"{'d/' * 3000}x")
     assert (
-        "...: is 6016 bytes long; expected at most 3584, because Linux allows 4096 including the path of "
+        "...: is 6016 bytes long; expected at most 3584, because Linux allows 4096, including the path of "
         "site-packages. Rename the file, or exclude it in the recipe."
     ) in problems[0]
 

@@ -55,7 +55,8 @@ def test_the_same_distribution_under_two_names_is_refused_and_nothing_is_written
     with pytest.raises(InputError) as caught:
         PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
     assert str(caught.value) == (
-        f"{wheel}: is the same distribution as D{wheel.name[1:]}, with another file name. Remove one of the two files."
+        f"{wheel}: is the same distribution as D{wheel.name[1:]}, under a different file name. "
+        "Remove one of the two files."
     )
     assert not (tmp_path / "out").exists()
 

@@ -270,7 +270,7 @@ def test_requirements_that_the_new_version_would_break_stop_the_promotion(dist: 
     assert problems(dist, "7.15.0") == [
         (
             f"DIST/{wheel.name}: requires 'rocm[libraries]==7.14.*', but the new version is 7.15.0; expected a "
-            "requirement that the old and the new version satisfy. Build the wheel with another requirement."
+            "requirement that the old and the new version satisfy. Build the wheel with a different requirement."
         ),
     ]
 

@@ -243,12 +243,12 @@ def test_every_file_that_is_there_already_is_named(dist: Path, tmp_path: Path) -
         f"/out/rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl: {rest}",
     )
     check_refused(dist, "7.0.0", tmp_path / "out", *expected)
-    rest = "expected a folder outside of /dist. Change --output."
+    rest = "expected a folder outside /dist. Change --output."
     check_refused(dist, "7.0.0", dist, f"/dist: contains the candidates; {rest}")
 
 
 def test_a_folder_below_that_of_the_candidates_is_refused(dist: Path) -> None:
-    rest = "is a folder in ; expected a folder outside of . Change --output."
+    rest = "is a folder in ; expected a folder outside . Change --output."
     check_refused(dist, "7.0.0", dist / "release", f"/release: {rest}")
 
 

@@ -242,7 +242,7 @@ def test_requirement_of_a_device_wheel_may_name_the_target() -> None:
             b"License-Expression: MIT License",
             "has License-Expression 'MIT License'; expected an SPDX expression such as 'MIT OR Apache-2.0'",
         ),
-        (b"A: b\rC: d", "has a line that ends in only CR; expected lines that end in LF or CR LF"),
+        (b"A: b\rC: d", "has a line that ends with only CR; expected lines that end with LF or CR LF"),
     ],
 )
 def test_what_device_wheels_can_not_copy_is_refused(wheel: FinishedWheel, line: bytes, problem: str) -> None:

@@ -82,7 +82,7 @@ SETTINGS = BazelSettings(1, "/usr/bin/clang-18", ("3.12",), ("gfx90a",), rocm_pa
 
 SEARCH = (
     "search names '{}'; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII "
-    "without spaces and quotes"
+    "without spaces or quotes"
 )
 
 
@@ -267,7 +267,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
         f"{path}: python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'",
         *(
             f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute "
-            "folder, in ASCII without spaces and quotes"
+            "folder, in ASCII without spaces or quotes"
             for entry in ("lib", "/../x", "$ORIGIN/a b")
         ),
         f"{path}: 'plugin' is not a Bazel label; expected such as //pjrt:plugin.so",
@@ -303,14 +303,14 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected different entries"),
+        ('search = ["$SDK", "$SDK"]', "search lists a folder twice; expected different entries"),
         ('target-family = "gfx 94"', "target-family is 'gfx 94'; expected one word"),
         ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
         (
             'target-family = "gfx99999"',
             "target-family: 'gfx99999' isn't a known GPU target or family. Nearest: gfx909.",
         ),
-        ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected different entries"),
+        ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search lists a folder twice; expected different entries"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
         ('options = ["has blank"]', "options names 'has blank'; expected an option, such as --name=VALUE"),
         *(
@@ -352,7 +352,7 @@ def test_what_bazel_or_the_fetch_would_refuse_is_refused(line: str, problem: str
 def test_a_python_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12", "3.12"]\n')
-    with pytest.raises(ProblemsError, match="python-versions names a version twice; expected different entries"):
+    with pytest.raises(ProblemsError, match="python-versions lists a version twice; expected different entries"):
         read_settings(path)
 
 

@@ -67,7 +67,7 @@ def test_a_build_outside_of_git_has_no_commit() -> None:
         (
             [],
             (
-                "the call of jax_wheel: is invalid (the following arguments are required: --output_path, --cpu, "
+                "the call to jax_wheel: is invalid (the following arguments are required: --output_path, --cpu, "
                 "--platform_version). Only the rule jax_wheel should call this program; to build a wheel by hand, "
                 "use rocwheel jax wheel."
             ),

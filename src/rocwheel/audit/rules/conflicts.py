@@ -159,7 +159,7 @@ def _between_packages(subject: Subject, one: _HipUse, other: _HipUse) -> Evidenc
     whose = f" of {second.name}" if second else ""
     text = (
         f"{one.user.path} loads the HIP runtime {one.path} ({one.soname}), and {other.user.path}{whose}, used in the "
-        f"same process, loads another one: {other.path} ({other.soname})"
+        f"same process, loads a different one: {other.path} ({other.soname})"
     )
     label = first.label if first else one.user.source
     return Evidence(label, text, facts=(one.path, other.path), severity=Severity.WARNING)
@@ -195,7 +195,7 @@ RULES = (
     Rule(
         "two-llvms",
         Severity.ERROR,
-        "A process loads at most one LLVM that exports its symbols.",
+        "A process loads at most one copy of LLVM that exports its symbols.",
         "Link one copy with -Wl,--exclude-libs,ALL or a version script, or use one shared LLVM.",
         lambda subject: _shared_symbols(subject, _is_llvm),
     ),

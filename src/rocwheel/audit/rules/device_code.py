@@ -90,7 +90,7 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
         named = {file.name for file in files}
         for target in sorted(_promised(owner), key=text_sort_key):
             if target not in carried and not any(target in name for name in named) and not _serve(found, target):
-                yield Evidence(owner.label, f"promises code for {target}, but contains no such code", facts=(target,))
+                yield Evidence(owner.label, f"promises code for {target}, but contains none", facts=(target,))
 
 
 def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
@@ -110,7 +110,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
         if size >= _WORTH_COMPRESSING:
             verb = "is" if len(plain) == 1 else "are"
             found = f"{count(len(plain), 'bundle')} of {size / 1e6:.1f} MB {verb} not compressed"
-            yield Evidence(file.source, f"{found}, although ROCm {since} and later can read compressed bundles")
+            yield Evidence(file.source, f"{found}, even though ROCm {since} and later can read compressed bundles")
 
 
 def _release_of_sdk(subject: Subject) -> Version:

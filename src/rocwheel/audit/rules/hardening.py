@@ -58,7 +58,7 @@ def _misaligned(subject: Subject) -> Iterator[Evidence]:
             continue
         found = (
             f"has a segment at {segment.offset:#x} in the file and {segment.address:#x} in memory that requests an "
-            f"alignment of {segment.alignment:#x}: glibc before 2.35 rejects the file"
+            f"alignment of {segment.alignment:#x}: glibc versions before 2.35 reject the file"
         )
         yield Evidence(file.source, found, facts=(f"{segment.alignment:#x}",))
 

@@ -103,7 +103,7 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
         elif package := _package_of_newer_rocm(subject, library.name):
             releases = " and ".join(map(str, layout_releases()))
             table = f"rocwheel's list of SDK libraries (ROCm {releases})"
-            found = f"{library.words}, which is from a newer ROCm than {table}: add its {package} with --with"
+            found = f"{library.words}, which is from a newer ROCm version than {table}: add its {package} with --with"
             remedy = f"With the correct wheel of {package}, the audit can check whether the file finds the library."
             severity = Severity.WARNING
         elif elsewhere := _where_else(subject, library):
@@ -135,10 +135,10 @@ def _package_of_newer_rocm(subject: Subject, name: str) -> str:
 
 def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
     if folders := [file.folder for file in subject.tree.libraries.get(library.name, ())]:
-        return f"{library.words}, but only newer CPUs find the library, in {', '.join(folders)}"
+        return f"{library.words}, but only newer CPUs find the library (in {', '.join(folders)})"
     found = f"{library.words}, but {NOT_PROVIDED}"
     others = subject.other_versions(library.name)
-    return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
+    return f"{found}; the packages and the SDK have different versions: {', '.join(others)}" if others else found
 
 
 def _where_else(subject: Subject, library: UnresolvedLibrary) -> WhereElse | None:

@@ -155,7 +155,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
         ]
         if bad:
             depth = len(posixpath.dirname(file.path).split("/"))
-            found = f"is {count(depth, 'folder')} deep, but these entries are for another depth: {_shown(bad)}"
+            found = f"is {count(depth, 'folder')} deep, but these entries are for a different depth: {_shown(bad)}"
             yield Evidence(file.source, found, facts=(*bad,))
 
 

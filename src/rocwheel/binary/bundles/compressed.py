@@ -420,8 +420,8 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: CodePlace, *, blo
     if left := len(payload) - consumed:
         raise DeviceCodeError(
             place,
-            f"its payload ends {count(left, 'byte')} before the declared total size of {bundle.size}",
-            remedy="LLVM 22 and earlier refuse such a bundle.",
+            f"its payload ends {count(left, 'byte')} short of the declared total size of {bundle.size}",
+            remedy="LLVM 22 and earlier reject such a bundle.",
         )
 
 

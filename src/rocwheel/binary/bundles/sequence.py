@@ -72,13 +72,13 @@ class Bundle(msgspec.Struct, frozen=True):
         problems = list(self.plain.find_problems())
         if self.compressed and not first_reader(self.compressed.version):
             problems.append(
-                "the bundle has compression version 1, which the runtime mistakes for a later version and refuses"
+                "the bundle has compression version 1, which the runtime mistakes for a later version and rejects"
             )
         if self.compressed and self.compressed.raw_size != self.plain.size:
             sizes = f"{count(self.compressed.raw_size, 'byte')}, but its entries end after {self.plain.size}"
             problems.append(f"the header says that the bundle decompresses to {sizes}")
         if self.compressed and self.plain.short_host:
-            problems.append(f"LLVM 21 and later refuse the entry {self.plain.short_host!r} in a compressed bundle")
+            problems.append(f"LLVM 21 and later reject the entry {self.plain.short_host!r} in a compressed bundle")
         return tuple(f"{self.place}: {problem}" for problem in problems)
 
 

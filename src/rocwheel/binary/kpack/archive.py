@@ -476,7 +476,7 @@ def _misplaced(blobs: Sequence[Blob], name: str, toc_offset: int) -> Iterator[Kp
     for ordinal, blob in enumerate(blobs):
         if blob.offset < HEADER.size or blob.offset + blob.size > toc_offset:
             found = f"code object {ordinal}, of {count(blob.size, 'byte')}"
-            expected = f"a place between the header and the table of contents at {toc_offset:#x}"
+            expected = f"an offset between the header and the table of contents at {toc_offset:#x}"
             yield KpackError(CodePlace(name, blob.offset), found, expected=expected)
     by_offset = sorted((blob.offset, blob.size, ordinal) for ordinal, blob in enumerate(blobs) if blob.size)
     for (offset, size, ordinal), (later, _, other) in pairwise(by_offset):
@@ -497,7 +497,7 @@ def _find_inconsistencies(size: int, toc: Toc, entries: Sequence[KpackEntry], pl
         if entry.target not in toc.targets:
             yield f"{place}: {entry.key} for {entry.target} is never found, because gfx_arches doesn't list the target"
         if not entry.size:
-            yield f"{place}: {entry.key} for {entry.target} is empty, which some readers refuse"
+            yield f"{place}: {entry.key} for {entry.target} is empty, which some readers reject"
 
 
 KERNEL_LIMIT = 1 << 30

@@ -168,7 +168,7 @@ class BlobWriter:
 
     def _require_room(self, size: int) -> None:
         if self._position + size > ARCHIVE_LIMIT:
-            found = f"an archive of more than {ARCHIVE_LIMIT} bytes, which some readers refuse"
+            found = f"an archive of more than {ARCHIVE_LIMIT} bytes, which some readers reject"
             raise KpackError(
                 CodePlace(self._name, self._position), found, expected="host files split across more archives"
             )
@@ -206,7 +206,7 @@ class KpackWriter:
             raise KpackError(
                 CodePlace(self._name),
                 f"{keys[0]} is empty",
-                expected="code, because some readers refuse archives with empty code objects",
+                expected="code, because some readers reject archives with empty code objects",
             )
         if self._facts.scheme is Scheme.NONE and len(stored) != size:
             raise KpackError(CodePlace(self._name), f"{keys[0]} has {count(len(stored), 'byte')}", expected=f"{size}")

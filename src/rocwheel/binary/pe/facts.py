@@ -96,7 +96,7 @@ def _id_of(key: int) -> int | None:
 
 
 def _read_data(image: Image, at: int) -> FileVersion | None:
-    address, size, *_ = image.unpack(_DATA, at, "the place of the version resource")
+    address, size, *_ = image.unpack(_DATA, at, "the location of the version resource")
     if not _TO_FIXED + _FIXED.size <= size <= _LONGEST:
         return None
     data = image.read(address, size, "the version resource")

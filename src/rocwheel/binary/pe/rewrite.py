@@ -91,7 +91,7 @@ def has_room_for_section(image: Image) -> bool:
     stop = min([image.header.headers_size, image.source.size, *begins])
     if start + SECTION_LAYOUT.size > stop:
         return False
-    return not any(image.source.read(start, SECTION_LAYOUT.size, "the place of a section header"))
+    return not any(image.source.read(start, SECTION_LAYOUT.size, "the location of a section header"))
 
 
 def require_movable(image: Image) -> None:
@@ -112,7 +112,7 @@ def require_movable(image: Image) -> None:
         row = header.sections_offset + number * SECTION_LAYOUT.size
         if any(image.source.read(row + _RELOCATIONS_AT, _RELOCATIONS_SIZE, "a section header")):
             found = f"relocations or line numbers for the section {section.name}"
-            raise FixedFileError(name, found, expected="an image without relocations and line numbers")
+            raise FixedFileError(name, found, expected="an image without relocations or line numbers")
     for entry in iter_debug_entries(image):
         _require_in_file(image, entry)
     _require_known_end(image)

@@ -47,7 +47,7 @@ def connected(scheduler: str, warn: Callable[[str], object], work: str) -> Itera
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] not in _DASK:
             raise
-        found = f"needs the library distributed, which is not installed ({e})"
+        found = f"needs the distributed library, which is not installed ({e})"
         raise WorkError(scheduler, found, remedy="Install it: pip install 'rocwheel[dask]'.") from e
     with opened(scheduler) as cluster:
         answers = cluster.ask(worker_facts)

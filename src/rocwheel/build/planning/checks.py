@@ -258,7 +258,7 @@ def _path_problems(path: str) -> Iterator[InputError]:
     yield from _long_name(path, _NAME_MAX, remedy)
     length, limit = len(os.fsencode(path)), _PATH_MAX - _SITE_MAX
     if length > limit:
-        expected = f"at most {limit}, because Linux allows {_PATH_MAX} including the path of site-packages"
+        expected = f"at most {limit}, because Linux allows {_PATH_MAX}, including the path of site-packages"
         yield InputError(_shown(path), f"is {count(length, 'byte')} long", expected=expected, remedy=remedy)
 
 
@@ -290,7 +290,7 @@ def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError
         if room_above(path) < SHORTEST_SITE:
             found = f"is {count(path_length(path), 'character')} long"
             longest = room_above("") - SHORTEST_SITE
-            expected = f"at most {longest}, because Windows allows {LONGEST_PATH} including the path of site-packages"
+            expected = f"at most {longest}, because Windows allows {LONGEST_PATH}, including the path of site-packages"
             yield InputError(path, found, expected=expected, remedy=_SHORTEN)
     for paths in list(groups.values()) or [{}]:
         for clash in find_case_clashes([*shared, *paths]):

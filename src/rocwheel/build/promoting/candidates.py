@@ -91,7 +91,7 @@ def _find_doubles(candidates: Iterable[Candidate]) -> Iterator[InputError]:
         name = parse_path(candidate.path)
         first = seen.setdefault((candidate.folder, name.project, name.identity), candidate.path)
         if first != candidate.path:
-            found = f"is the same distribution as {first.name}, with another file name"
+            found = f"is the same distribution as {first.name}, under a different file name"
             yield InputError(candidate.path, found, remedy="Remove one of the two files.")
 
 

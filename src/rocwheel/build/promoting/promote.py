@@ -280,7 +280,7 @@ def check_output(dist: Path, dest_dir: Path, places: Collection[str]) -> None:
     """Raise `InputError`, or `ProblemsError`, if an output would be among the candidates or replace another file."""
     if dest_dir.resolve().is_relative_to(dist.resolve()):
         found = "contains the candidates" if dest_dir.resolve() == dist.resolve() else f"is a folder in {dist}"
-        raise InputError(dest_dir, found, expected=f"a folder outside of {dist}", remedy="Change --output.")
+        raise InputError(dest_dir, found, expected=f"a folder outside {dist}", remedy="Change --output.")
     taken = [dest_dir / place for place in places if (dest_dir / place).exists() or (dest_dir / place).is_symlink()]
     remedy = "Remove the file, or choose a different --output."
     problems = [InputError(path, "already exists", expected="no file with this name", remedy=remedy) for path in taken]

@@ -319,7 +319,7 @@ def find_broken(promoted: Sequence[tuple[Candidate, bytes]], change: VersionChan
             if is_broken and str(after) in kept:
                 found = f"requires {quoted(str(after))}, but the new version is {', '.join(sorted(news))}"
                 expected = "a requirement that the old and the new version satisfy"
-                remedy = "Build the wheel with another requirement."
+                remedy = "Build the wheel with a different requirement."
                 problems.append(InputError(candidate.path, found, expected=expected, remedy=remedy))
     return problems
 

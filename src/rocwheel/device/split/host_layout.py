@@ -147,8 +147,8 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
     loaded = load_segments(segments)
     holder = max(loaded, key=lambda segment: segment.address)
     if (holder.offset, holder.address, holder.file_size) != (headers.offset, headers.address, headers.file_size):
-        found = f"program headers at {headers.offset:#x} that don't have their own, last segment"
-        remedy = "Join the file from before it was split."
+        found = f"program headers at {headers.offset:#x} that aren't in a separate segment at the end"
+        remedy = "Join the version of the file from before the split."
         raise NotJoinableError(
             CodePlace(name, headers.offset), found, expected="program headers that can move", remedy=remedy
         )

@@ -429,7 +429,7 @@ def check_copied(wheel: FinishedWheel) -> None:
     """
     place = f"{wheel.source}: METADATA"
     if _CR_ALONE.search(re.split(rb"(?<=\n)\r?\n", wheel.metadata, maxsplit=1)[0]):
-        raise InputError(place, "has a line that ends in only CR", expected="lines that end in LF or CR LF")
+        raise InputError(place, "has a line that ends with only CR", expected="lines that end with LF or CR LF")
     raise_all(
         wheel.source,
         [

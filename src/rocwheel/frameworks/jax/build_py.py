@@ -408,7 +408,7 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         text = f"-mavx was added for the CPU of the build machine instead of --target_cpu: {cpu} has no AVX"
         yield Note("--target_cpu_features=release", text)
     if old.subcommand == "requirements_update":
-        text = "failed with an AttributeError since --rbe was added, because it read that option, which only build has"
+        text = "has failed with an AttributeError since --rbe was added, because it reads an option that only build has"
         yield Note("requirements_update", text)
     elif "jax-rocm-pjrt" in wheel_names(old):
         text = "its version.py was never stamped: the package's version was the date of its import"

@@ -208,12 +208,12 @@ def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
     for entry in settings.search:
         fits = is_search_entry(entry)
         expected = (
-            "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII without spaces and quotes"
+            "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII without spaces or quotes"
         )
         yield fits, f"search names {entry!r}", expected
     folders = [posixpath.normpath(entry) for entry in settings.run_path.split(":")]
-    yield len(set(folders)) == len(folders), "search names a folder twice", "different entries"
-    yield len(set(versions)) == len(versions), "python-versions names a version twice", "different entries"
+    yield len(set(folders)) == len(folders), "search lists a folder twice", "different entries"
+    yield len(set(versions)) == len(versions), "python-versions lists a version twice", "different entries"
     yield settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"
     yield (
         settings.rocm_version.isdecimal(),

@@ -47,7 +47,7 @@ def rocm_major(text: str, source: str = _ROCM_OPTION) -> str:
     return text.partition(".")[0]
 
 
-_CALL = "the call of jax_wheel"
+_CALL = "the call to jax_wheel"
 _GIT_HASH = "jaxlib_git_hash"
 _PARAMETER_FILE = "@"
 _REPOSITORY = "jax"

@@ -123,7 +123,7 @@ def explain_failure(path: Path, error: OSError, folders: Sequence[str], calls: W
         return f"{start}: {found}. Install into an environment in a folder with a shorter path."
     searched, missing = missing_of(path, folders, calls)
     if not missing:
-        hint = "A DLL that this DLL needs may have another version" if getattr(error, "winerror", 0) == 127 else ""
+        hint = "A DLL that this DLL needs might be a different version" if getattr(error, "winerror", 0) == 127 else ""
         return f"{start}: {error}{f'. {hint}.' if hint else ''}"
     faults = "; ".join(describe_missing(one, searched) for one in missing)
     return f"{start}: {faults}. {_remedies_of(missing)}"

@@ -209,7 +209,7 @@ def _explain_permission(system: System, path: str) -> Diagnosis:
         remedy = f"On the host: {UDEV_RULES}" if _is_container(system) else UDEV_RULES
         return Diagnosis(ERROR, f"{found}: only root has access", remedy)
     if system.has_group(number):
-        return Diagnosis(ERROR, f"{found}, although the process is in its group {group}", f"sudo chmod g+rw {path}")
+        return Diagnosis(ERROR, f"{found}, even though the process is in its group {group}", f"sudo chmod g+rw {path}")
     found += f", who is not in its group {group}"
     if _is_container(system):
         return Diagnosis(ERROR, found, f"Start the container with --group-add {number}.")
@@ -221,7 +221,7 @@ def _explain_permission(system: System, path: str) -> Diagnosis:
 def _explain_foreign_group(system: System, path: str, found: str) -> Diagnosis:
     """Return why a device of an unmapped group can't be opened in a rootless container."""
     if system.has_group(_overflow_group(system)):
-        text = f"{found}, although the process has groups from the host"
+        text = f"{found}, even though the process has groups from the host"
         return Diagnosis(ERROR, text, f"On the host, add the user to the group that this command shows: ls -l {path}")
     return Diagnosis(
         ERROR, f"{found}, who has no group from the host", "Start the container with --group-add keep-groups."

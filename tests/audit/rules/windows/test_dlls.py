@@ -141,7 +141,7 @@ def test_a_required_package_that_is_not_given_may_have_the_dll() -> None:
     (finding,) = find(one(dll("demo/a.dll", "helper.dll"), owner=owner))
     assert (finding.rule, finding.severity) == ("dll-missing", Severity.WARNING)
     assert finding.found == (
-        "needs helper.dll, which no given package contains; it may be in helper, which demo requires and which was "
+        "needs helper.dll, which no given package contains; it may be in helper, which demo requires but which was "
         "not given"
     )
     assert finding.remedy == "Add it with --with, or use --with-requirements."

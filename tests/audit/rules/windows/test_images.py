@@ -25,7 +25,7 @@ BREACHES = {
     "image-signed": Breach(
         one(dll("demo/a.dll", signed=True), owner=windows_package()),
         "demo/a.dll",
-        "is signed: any edit, such as removing device code, voids the signature",
+        "is signed: any edit, such as removing device code, invalidates the signature",
     ),
 }
 

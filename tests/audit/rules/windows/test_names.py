@@ -56,7 +56,7 @@ def test_a_path_of_300_characters_is_an_error() -> None:
 def test_the_longest_path_of_a_package_stands_for_the_others() -> None:
     (finding,) = find(one(data(LONG), data(LONG[:-1]), data("demo/a"), owner=windows_package()))
     assert finding.found.endswith(
-        "leaves 70 for the path of site-packages; paths of 1 more file also leave less than 80"
+        "leaves 70 for the path of site-packages; paths of 1 more file also leave fewer than 80"
     )
 
 
@@ -146,7 +146,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             "windows-path",
             ARCHIVE,
             f"has a path of 260 characters packed, {DEEP}, which leaves 0 for the path of site-packages; "
-            "paths of 1 more file also leave less than 80",
+            "paths of 1 more file also leave fewer than 80",
             id="path",
         ),
     ],

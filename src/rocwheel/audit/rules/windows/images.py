@@ -31,7 +31,7 @@ def _signed(subject: Subject) -> Iterator[Evidence]:
     for file, report in subject.windows.audited:
         stale = any(fault.kind is FaultKind.SIGNATURE for fault in report.faults)
         if report.pe is not None and report.pe.certificate is not None and not stale:
-            yield Evidence(file.source, "is signed: any edit, such as removing device code, voids the signature")
+            yield Evidence(file.source, "is signed: any edit, such as removing device code, invalidates the signature")
 
 
 _LINK = "Link the file again, or fix the tool that edited it."

@@ -71,7 +71,7 @@ def _long(subject: Subject) -> Iterator[Evidence]:
         if room >= wanted:
             continue
         number = sum(room_above(path) < wanted for path, _ in places)
-        more = f"; paths of {count(number - 1, 'more file')} also leave less than {wanted}" if number > 1 else ""
+        more = f"; paths of {count(number - 1, 'more file')} also leave fewer than {wanted}" if number > 1 else ""
         packed = "" if path == _installed(subject, longest) else f" packed, {path},"
         found = f"has a path of {count(path_length(path), 'character')}{packed}"
         found += f"{'' if packed else ','} which leaves {max(room, 0)} for the path of site-packages{more}"

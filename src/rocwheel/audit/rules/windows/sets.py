@@ -169,14 +169,14 @@ RULES = (
     Rule(
         "dll-renamed",
         Severity.WARNING,
-        "A DLL's file name is the name with which it was linked.",
-        "Link with /OUT:NAME for the name of the file, or rename the file.",
+        "A DLL's file name is the name that it was linked with.",
+        "Link with /OUT:NAME, where NAME is the file's name, or rename the file.",
         _renamed,
     ),
     Rule(
         "dll-circle",
         Severity.WARNING,
-        "DLLs in different folders don't depend on each other in a circle.",
+        "DLLs in different folders have no circular dependencies.",
         ("Remove or delay-load one of the imports. DLLs that need each other can't be loaded one at a time by path."),
         _circles,
     ),
