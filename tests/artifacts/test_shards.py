@@ -22,7 +22,7 @@ def test_maps_are_united_whatever_their_order_or_refused(tables: list[dict[str, 
     texts = [(f"{number}", msgspec.msgpack.encode(table)) for number, table in enumerate(tables)]
     keys = {key for table in tables for key in table}
     if any(len({table[key] for table in tables if key in table}) > 1 for key in keys):
-        with pytest.raises(InputError, match="differs from . in the value of"):
+        with pytest.raises(InputError, match=r"differs from . in the value of"):
             unite_maps(texts)
     else:
         united = unite_maps(texts)

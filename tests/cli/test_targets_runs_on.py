@@ -595,8 +595,10 @@ def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, 
     assert (finished.status, finished.stderr, finished.stdout.splitlines()[-1]) == (
         0,
         "",
-        "not judged by the rules of ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are "
-        "known only for ROCm 4.0 and later",
+        (
+            "not judged by the rules of ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are known only for ROCm "
+            "4.0 and later"
+        ),
     )
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
     assert (document["rocm"], document["rocm_named_by"]) == ("", "")
