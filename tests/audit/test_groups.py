@@ -52,9 +52,8 @@ def test_an_explanation_is_given_once() -> None:
     found = [missing("a.so", "libx.so", text, "Give it."), missing("a.so", "liby.so", text, "Give it.")]
     assert lines(*found) == [
         (
-            "a.whl!a.so needs libx.so, which no given package contains; it may be in numpy, which a requires and "
-            "which was "
-            "not given"
+            "a.whl!a.so needs libx.so, which no given package contains; it may be in numpy, which a requires but "
+            "which was not given"
         ),
         "a.whl!a.so needs liby.so, which no given package contains",
     ]
