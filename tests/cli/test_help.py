@@ -144,6 +144,7 @@ VERBS = {
     "Overwrite",
     "Pin",
     "Print",
+    "Put",
     "Read",
     "Refuse",
     "Remove",
