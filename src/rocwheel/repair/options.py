@@ -32,11 +32,11 @@ class RepairOptions(msgspec.Struct, frozen=True):
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
     mismatch: Mismatch = "fail"
-    """The reaction of that module to another version of the SDK."""
+    """How that module reacts to a different version of the SDK."""
     toolkit: ToolkitOption = "auto"
     """The toolkit that provides the wheels' ROCm libraries (`rocwheel.audit.wheel_toolkits`)."""
     keep: bool = False
-    """Whether run paths keep every folder that may have libraries (`Toolkit.keeps`)."""
+    """Whether run paths keep every folder that might contain libraries (`Toolkit.keeps`)."""
     settings: AuditSettings = AuditSettings()
     """The audit's settings: additional system libraries, and libraries that files open by name."""
 

@@ -49,11 +49,11 @@ class Leftover(msgspec.Struct, frozen=True):
     text: str
     source: str
     is_of_run_path: bool
-    """Whether the library exists, but the run path doesn't point to it."""
+    """Whether the library exists but the run path doesn't point to it."""
 
 
 class RepairedTree:
-    """Packages that are installed together, with their files after ``edits``, which are keyed by the files' source."""
+    """Packages that are installed together, with their files after ``edits``, which are keyed by file source."""
 
     def __init__(
         self,

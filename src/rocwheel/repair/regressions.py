@@ -6,10 +6,10 @@ A file certainly finds a library in the wheel itself, in a given package that th
 libraries that every system has. Any other folder in a run path may have the library: a host folder such as
 ``/opt/rocm/lib``, and the folder of a package that isn't given, isn't required, or shares its folder.
 
-Two kinds of folders have no further libraries: folders of entries that provably point nowhere
+Two kinds of folders contain no other libraries: folders of entries that provably point nowhere
 (`rocwheel.environment.run_path_entries.leads_nowhere`), and folders that belong to only one given package.
 
-If a process loads a library from another place than before, two things can be lost. The new copy may not find its
+If a process loads a library from a different place than before, two things can be lost. The new copy may not find its
 dependencies. Other files may have found libraries only because the old copy had loaded them.
 """
 
@@ -167,7 +167,7 @@ class Found(msgspec.Struct, frozen=True):
     place: str = ""
     """The name of the package, the folder in the wheel, or the kept folders, separated by colons.
 
-    Kept folders are relative to site-packages. Folders outside of site-packages have the same text as in the run path.
+    Kept folders are relative to site-packages. Folders outside of site-packages are written as in the run path.
     """
 
 
@@ -339,7 +339,7 @@ def _lacking(process: Process) -> dict[str, dict[str, int]]:
 
 
 def _blamed_for(comparison: Comparison, pair: ProcessPair, near: Collection[str]) -> tuple[str, ...]:
-    """Return the edited files whose run paths make a process load a library from another place than before.
+    """Return the edited files whose run paths make a process load a library from a different place than before.
 
     If there are such files at the places ``near``, the result omits all others. If no such file is edited, all edited
     files in the process cause its losses.
@@ -372,7 +372,7 @@ def _taken(process: Process) -> dict[Asked, str]:
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """Folders that files drop by choice, although the files may open libraries in them (`Toolkit.gives_up`)."""
+    """Folders that files drop by choice, even though the files might open libraries in them (`Toolkit.gives_up`)."""
 
     toolkits: Mapping[str, Toolkit] = {}
     """The toolkits, keyed by the wheels' sources."""
@@ -432,8 +432,8 @@ def find_regressions(
 ) -> Iterator[Regression]:
     """Yield the libraries that files in an environment find ``before`` the edits, but not ``after`` them.
 
-    This function loads every file that may load an edited file into a separate process. ``sure`` contains the
-    distributions that are certainly installed with a distribution, keyed by its source. Folders in ``given_up`` don't
+    This function loads every file that may load an edited file into a separate process. For each distribution, keyed by
+    its source, ``sure`` contains the distributions that are certainly installed with it. Folders in ``given_up`` don't
     count for libraries that files open by name.
     """
     comparison = Comparison(before, after, edited)

@@ -92,7 +92,7 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     added: dict[str, str]
     """The texts of the added members."""
     dropped: tuple[str, ...]
-    """Members that are no longer valid, which are signatures of RECORD."""
+    """Members that are no longer valid: the signatures of RECORD."""
     changes: tuple[Change, ...]
     unmended: tuple[str, ...]
     """The problems that a repair can't fix."""
@@ -127,7 +127,7 @@ class RepairPlanner:
 
         No edit takes away a library that a file may have found before (`rocwheel.repair.run_path_edits`).
 
-        Raises `InputError`, or `ProblemsError` for several problems, for wheels that no repair makes installable:
+        Raises `InputError`, or `ProblemsError` for several problems, for wheels that no repair can make installable:
         invalid metadata, damaged binaries, symbolic links, members outside of the environment, or several files with
         the same path. Also raises `InputError` if the options need the version of a package that isn't given.
         """
@@ -246,7 +246,7 @@ _NOT_LED = "{}. The repair doesn't set a run path that leads there: {}"
 
 
 def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
-    """Return a problem that no edit fixes, and the reason why the edit that would fix it isn't made."""
+    """Return an unfixed problem, and the reason why the edit that would fix it isn't made."""
     reason = wheel.safe.fallbacks.get(leftover.source, "") if leftover.is_of_run_path else ""
     return _NOT_LED.format(leftover.text, reason) if reason else leftover.text
 
@@ -379,7 +379,7 @@ def plan_repairs(
 
     A folder means all wheels in the folder. ``unpacked`` keeps the members that are read. Device code isn't
     decompressed, because a repair doesn't change it. If other wheels remain, errors about unreadable wheels and about
-    wheels that no repair makes installable (`RepairPlanner.plan`) are appended to ``problems``. Otherwise, they are
+    wheels that no repair can make installable (`RepairPlanner.plan`) are appended to ``problems``. Otherwise, they are
     raised. Raises `InputError` for a path that is neither a wheel nor a folder of wheels.
     """
     for path in wheels:

@@ -75,7 +75,10 @@ def opened_names(file: InstalledFile) -> frozenset[str]:
 def what_it_opens(
     file: InstalledFile, declared: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> OpenedNames:
-    """Return the known information about the libraries that a file opens. ``declared`` contains those from the user."""
+    """Return the known information about the libraries that a file opens.
+
+    ``declared`` contains the libraries that the user specified.
+    """
     if file.elf is None or not file.elf.imports_dlopen:
         return OpenedNames.NOTHING
     names = opened_names(file)
@@ -94,7 +97,7 @@ def entries_to_keep(
     toolkit: Toolkit,
     opens: OpenedNames = OpenedNames.ANYTHING,
 ) -> KeptEntries:
-    """Return the entries that a file's run path keeps, with the rule in the module docstring.
+    """Return the entries that a file's run path keeps, according to the rule in the module docstring.
 
     ``is_complete`` is whether the file certainly finds all its dependencies.
     """
@@ -160,7 +163,7 @@ class OpenedByFile(NamedTuple):
 def opened_by_files(
     tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
 ) -> dict[str, OpenedByFile]:
-    """Return the known information about the libraries that a wheel's files open, keyed by the files' source."""
+    """Return the known information about the libraries that a wheel's files open, keyed by file source."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
     choice = _Choice(tree, options, toolkit)
     return {file.source: OpenedByFile(choice.opens(file), choice.stood_in_for(file)) for file in files}
@@ -327,7 +330,7 @@ _NOTHING = GivenUp()
 
 
 class SafeEdits(msgspec.Struct, frozen=True):
-    """An environment's edits that take nothing away, keyed by the files' source."""
+    """An environment's edits that take nothing away, keyed by file source."""
 
     edits: dict[str, SetRunpath]
     left: dict[str, str]
@@ -336,7 +339,7 @@ class SafeEdits(msgspec.Struct, frozen=True):
     """The reasons why files get a fallback edit instead of their chosen edit."""
     repaired: RepairedTree
     opens: Mapping[str, OpenedNames]
-    """The known information about the libraries that files open by name, keyed by the files' source."""
+    """The known information about the libraries that files open by name, keyed by file source."""
 
 
 def safe_edits(
@@ -346,10 +349,10 @@ def safe_edits(
     settings: AuditSettings,
     given_up: GivenUp = _NOTHING,
 ) -> SafeEdits:
-    """For each file, return the first edit after which all files still find the libraries that they may find before.
+    """For each file, return the first edit after which all files still find the libraries that they could find before.
 
-    ``chosen`` contains the edits, keyed by the files' source, with the best edit first. ``toolkits`` contains the
-    wheels' toolkits, keyed by their source. Folders in ``given_up`` don't count.
+    ``chosen`` contains the edits, keyed by file source, with the best edit first. ``toolkits`` contains the wheels'
+    toolkits, keyed by wheel source. Folders in ``given_up`` don't count.
     """
     before = Subject(tree, settings)
     waiting = {source: list(edits) for source, edits in chosen.items() if edits}

@@ -227,9 +227,9 @@ class RepairJob(msgspec.Struct, frozen=True):
     def run(self, *, progress: Progress = SILENT, problems: list[RocwheelError] | None = None) -> RepairResult:
         """Plan the repair of each wheel, and write the repaired wheels with the date from ``SOURCE_DATE_EPOCH``.
 
-        Raises the errors of `check_destination`, `plan_repairs`, and `write_repairs`. Also raises `InputError` for an
-        output folder that is named like a wheel. If ``problems`` is a list, errors about single wheels are appended to
-        it, and all other wheels are repaired.
+        Raises the same errors as `check_destination`, `plan_repairs`, and `write_repairs`. Also raises `InputError` for
+        an output folder that is named like a wheel. If ``problems`` is a list, errors about individual wheels are
+        appended to it, and all other wheels are repaired.
         """
         if self.dest_dir is not None:
             check_destination(self.dest_dir, option="--output")

@@ -64,7 +64,7 @@ _Held = tuple[int, "Item"]
 
 
 def find_duplicates(held: Iterable[_Held], progress: Progress = SILENT) -> tuple[Copies, ...]:
-    """Return the contents that files in several packages share, the largest waste first, with these files.
+    """Return the contents that files in several packages share, each with these files, largest waste first.
 
     Members of wheels are compared by their hashes in RECORD. Other files are read. Empty files, links, and unreadable
     files don't count. Raises `WorkError` for system errors.
@@ -290,7 +290,7 @@ def make_report(
     """Return the report on all files at ``paths``. Unreadable files and packages are also appended to ``unread``.
 
     ``left_out``, the output file of the report, doesn't count. ``against`` is an older state to compare with. If it
-    can't be read, the report says so. With ``estimate``, savings are estimated from samples. Raises the errors of
+    can't be read, the report says so. With ``estimate``, savings are estimated from samples. Raises the same errors as
     `read_files`.
     """
     with ExitStack() as stack:

@@ -89,7 +89,7 @@ def _middle(nodes: Sequence[Node], spots: Mapping[Node, Spot]) -> float:
 
 
 def _heights(loads: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
-    """Return the length of the longest path from each node. Paths don't follow circles."""
+    """Return the length of the longest path from each node. Paths don't follow cycles."""
     heights: dict[Node, int] = {}
     for start in loads:
         # Chains of libraries may exceed Python's stack.
@@ -327,7 +327,7 @@ def _as_markup(value: object) -> object:
 
 
 def make_page(report: Report) -> bytes:
-    """Return the page. Equal data gives equal bytes. Raises `InputError` if plotly or Jinja2 isn't installed."""
+    """Return the page. Equal data produces the same bytes. Raises `InputError` if plotly or Jinja2 isn't installed."""
     scripts = [plotly_script(), *map(_text, _SCRIPTS)]
     graph = report.graph
     faults = Counter((fault.package, fault.path) for fault in graph.findings)
@@ -403,7 +403,7 @@ def check_output(output: Path, paths: Sequence[Path]) -> None:
     """Raise `InputError` for an output that is an input or is inside an input, unless it is an older report.
 
     A folder and a path below a file are also rejected, before anything is read. A symbolic link in an input is rejected
-    even if it leads to a report, because the new file would replace the link. Raises `InputError` if plotly or Jinja2,
+    even if it points to a report, because the new file would replace the link. Raises `InputError` if plotly or Jinja2,
     which pages need, isn't installed.
     """
     plotly_script()

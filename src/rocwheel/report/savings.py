@@ -57,7 +57,7 @@ _PIECE = 16 << 20
 _SAMPLED = 64 << 20
 """The approximate number of bytes in a file's bundles that are measured for an estimate.
 
-Bundles are measured as a whole.
+Each bundle is measured as a whole.
 """
 _MOST_RAW = 4 << 30
 
@@ -81,7 +81,7 @@ class MeasuredCode(msgspec.Struct, frozen=True, kw_only=True):
 def measure_code(
     item: Item, executor: Executor, *, estimate: bool = False, unpack: Unpack = open_content
 ) -> MeasuredCode | None:
-    """Return the sizes of a file's bundles after compression, or `None` without bundles or for an unreadable file.
+    """Return the sizes of a file's bundles after compression, or `None` if it has no bundles or is unreadable.
 
     This function compresses the bundles, or only some of them with ``estimate``. ``unpack`` opens the members of
     wheels. Raises `WorkError` for system errors.

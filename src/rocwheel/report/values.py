@@ -139,7 +139,7 @@ class FoundFault(msgspec.Struct, frozen=True):
 
 
 class LostCode(msgspec.Struct, frozen=True):
-    """Targets for which a library's archives or kernel folder have no code, although the library supports them."""
+    """Targets for which a library's archives or kernel folder have no code, even though the library supports them."""
 
     path: str
     package: str

@@ -141,7 +141,7 @@ _TEXTS: dict[str, _Meaning] = {
 
 
 def translated(place: str, error: Exception, *, reads: bool = False, has_user: bool = False) -> StoreError:
-    """Return a store error about ``place`` for an exception of obstore.
+    """Return a store error about ``place`` for an exception from obstore.
 
     With ``reads``, an unknown error means that a transfer ended early. With ``has_user``, a user and password were sent
     to a web server.
@@ -204,7 +204,7 @@ class Transfer:
         """Yield the bytes of a single request.
 
         Raises `OutdatedError` if the store now has a different file, `BrokenTransferError` if the file ends early, and
-        the exceptions of obstore.
+        the same exceptions as obstore.
         """
         answer = self._get(options=self._options())
         self._require_same(answer.meta)
@@ -267,7 +267,7 @@ def put_large(
     stamp: FileStamp | None = None,
     advance: Callable[[int], object] = SILENT.advance,
 ) -> None:
-    """Store a new file. Raises the exceptions of obstore, and `ChangedFileError` as `open_unchanged` does.
+    """Store a new file. Raises the same exceptions as obstore, and `ChangedFileError` like `open_unchanged`.
 
     Each run has its own part file. After the file has its final name, leftovers of killed runs with the same bytes are
     removed.
@@ -321,7 +321,7 @@ def _remove_leftovers(inner: Any, sha256: str) -> None:
 
 
 def note_hash(inner: Any, path: str, sha256: str) -> None:
-    """Record the hash of a newly stored file. Raises the exceptions of obstore."""
+    """Record the hash of a newly stored file. Raises the same exceptions as obstore."""
     e_tag = obstore.head(inner, path)["e_tag"]
     if e_tag:
         obstore.put(inner, _note_name(path), msgspec.json.encode(_Note(e_tag, sha256)), mode="overwrite")

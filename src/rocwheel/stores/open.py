@@ -79,7 +79,7 @@ class RemoteFile:
         self._before = store.head(name)
         self.size = self._before.size
         self.read_bytes = 0
-        """The number of bytes that were requested so far."""
+        """The number of bytes that have been requested so far."""
         self._lock = threading.Lock()
         self._block = lru_cache(_BLOCKS)(
             lambda number: self._ask(number * _BLOCK, min((number + 1) * _BLOCK, self.size))

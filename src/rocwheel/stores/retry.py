@@ -1,4 +1,4 @@
-"""Decides how often, and after which pauses, a request is retried if a store is busy or a transfer breaks off."""
+"""Decides how often, and after which pauses, a request is retried if a store is busy or a transfer is interrupted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RETRIES: Final[Any] = {
 }
 """The retries that obstore makes by itself. `RetryPolicy` counts them as attempts."""
 _LONGEST_ASKED = 120.0
-"""The maximum wait that a store may request, in seconds. After a longer request, there is no retry."""
+"""The maximum wait that a store may request, in seconds. If a store requests a longer wait, there is no retry."""
 
 
 def retry(attempt: Callable[[], Result]) -> Result:
@@ -54,8 +54,8 @@ class RetryPolicy:
         """Wait before the next attempt. If this was the last attempt, raise ``error`` with the number of attempts.
 
         An attempt that makes progress (``has_progress``) restarts the count. If a store requests a wait, the retry
-        doesn't happen earlier. If the store requests a wait of several minutes, there is no retry. The retries of
-        obstore count as attempts.
+        doesn't happen earlier. If the store requests a wait of several minutes, there is no retry. Retries by obstore
+        count as attempts.
         """
         # obstore doesn't report its retries after an interrupted body, so they count as one attempt.
         self._attempts += error.attempts

@@ -106,7 +106,7 @@ HASHES = ".rocwheel-sha256"
 
 
 def checked_name(url: str, name: str) -> str:
-    """Return ``name``. Raise `InputError` if it is empty or points out of the store at ``url``."""
+    """Return ``name``. Raise `InputError` if it is empty or points outside the store at ``url``."""
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
         raise InputError(
@@ -170,7 +170,7 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """The URL in the form for messages, without password and query. A query may contain a signature."""
+        """The URL in the form for messages, without a password or query. A query may contain a signature."""
 
     @property
     def is_folder(self) -> bool:

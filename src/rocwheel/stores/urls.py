@@ -27,7 +27,7 @@ _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 
 
 def is_url(text: object) -> bool:
-    """Return whether a text is a URL and not a path.
+    """Return whether text is a URL and not a path.
 
     A URL has a scheme of letters and digits, followed by ``://``. In a path, a slash would precede these characters.
     Schemes that stores don't support also count, so that `parse_url` can reject them.
@@ -40,12 +40,12 @@ def is_url(text: object) -> bool:
 
 
 def is_web_url(text: object) -> bool:
-    """Return whether a text is the URL of a web server."""
+    """Return whether text is the URL of a web server."""
     return is_url(text) and str(text).partition("://")[0].lower() in WEB_SCHEMES
 
 
 def refuse_web_url(place: str) -> None:
-    """Raise `InputError` for an output that is the URL of a web server, and the errors of `parse_url`."""
+    """Raise `InputError` for an output that is the URL of a web server, and the same errors as `parse_url`."""
     if is_web_url(place):
         parse_url(place)
         remedy = "Use an s3:// or file:// URL for the output."
@@ -175,7 +175,7 @@ def shown_url(url: str) -> str:
 
 
 def hide_users(text: str) -> str:
-    """Return a text for messages and documents, in which URLs have no user and password.
+    """Return text for messages and documents, in which URLs have no user or password.
 
     >>> hide_users("x @ https://me:word@host/x.whl")
     'x @ https://host/x.whl'
@@ -184,7 +184,7 @@ def hide_users(text: str) -> str:
 
 
 def is_same_server(url: str, other: str) -> bool:
-    """Return whether two URLs point to the same server. Default ports and the case of letters don't matter.
+    """Return whether two URLs point to the same server. Default ports and letter case don't matter.
 
     Raises `ValueError` for an invalid URL.
     """
@@ -207,7 +207,7 @@ def local_path(path: str) -> str:
 def make_address(place: str) -> str:
     """Return the same text for all spellings of a file's location.
 
-    The result is a URL without a user, quoting, and dots, or an absolute path. Symlinks to folders are followed. If the
+    The result is a URL without a user, quoting, or dots, or an absolute path. Symlinks to folders are followed. If the
     file itself is a symlink, that symlink is not followed.
 
     >>> make_address("s3://bucket/simple/x/../../dist/x-1.0%2Ba.whl")
@@ -221,7 +221,7 @@ def make_address(place: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a third-party text, in which URLs have the form of `shown_url`.
+    """Return third-party text, in which URLs have the form of `shown_url`.
 
     >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
     'no `https://host/x`, sorry'
@@ -241,7 +241,7 @@ def keep_user(url: str, origin: str) -> str:
 
 
 def split_user(url: str) -> tuple[str, str]:
-    """Return a URL without user, password, and fragment, and the value of the ``Authorization`` header (:rfc:`7617`).
+    """Return a URL without its user, password, and fragment, and the ``Authorization`` header's value (:rfc:`7617`).
 
     >>> split_user("https://me:word@host/x")
     ('https://host/x', 'Basic bWU6d29yZA==')

@@ -107,7 +107,7 @@ def read_retry_after(text: str, now: float | None = None) -> float:
 LATER = "Try again later."
 
 _TIMEOUT = 60.0
-"""The time without any byte after which a connection is closed, in seconds."""
+"""The number of seconds without any data after which a connection is closed."""
 _SPAN = 60.0
 """The number of seconds in which a connection must make progress. Otherwise, it is closed.
 
@@ -161,7 +161,7 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
 
 
 class _TooSlowError(TimeoutError):
-    """A connection didn't make progress in time, although bytes may have arrived."""
+    """A connection didn't make progress in time, even though bytes may have arrived."""
 
 
 class _Pace:
@@ -339,7 +339,7 @@ def _refusal(url: str, status: int, headers: Message) -> StoreError:
 
 
 LARGEST_PAGE = 128 << 20
-"""The maximum size of a page in bytes. The page of all projects of the largest public index is about a third of it."""
+"""The maximum size of a page in bytes. The project list of the largest public index is about a third of this."""
 
 _BLOCK = 1 << 20
 _PROGRESS = 1 << 20
@@ -359,7 +359,7 @@ class WebPage(msgspec.Struct, frozen=True):
 
 
 def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> WebPage:
-    """Return the page at a ``http(s)`` URL, with at most ``limit`` bytes, in a format from ``accept`` (:rfc:`9110`).
+    """Return the page at an ``http(s)`` URL, with at most ``limit`` bytes, in a format from ``accept`` (:rfc:`9110`).
 
     Raises a `StoreError` if the page is unavailable after several attempts. Raises `InputError` for another kind of
     URL, a longer page, and a forbidden redirect.
@@ -385,7 +385,7 @@ def stream_web_file(url: str, start: int = 0) -> Iterator[bytes]:
 
 
 def find_web_file(url: str) -> StoredFile:
-    """Return a server's information about the file at a ``http(s)`` URL. Raises the same errors as `read_web_page`.
+    """Return a server's information about the file at an ``http(s)`` URL. Raises the same errors as `read_web_page`.
 
     The size is -1 if the server doesn't send it. Only the first byte is requested, because some servers reject HEAD.
     """
@@ -519,7 +519,7 @@ def _below(here: str, page: WebPage, link: str) -> str:
 
 
 def _plain(url: str) -> str:
-    """Return a URL without query and fragment. Links in the heading of a listing only sort the listing."""
+    """Return a URL without its query and fragment. Links in the heading of a listing only sort the listing."""
     return urlunsplit(urlsplit(url)._replace(query="", fragment=""))
 
 

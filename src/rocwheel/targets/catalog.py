@@ -339,8 +339,8 @@ def first_knowing(processor: str) -> tuple[str, str]:
 def why_unknown(processor: str, rocm: str) -> str:
     """Return why a GPU can't run code with a ROCm release if the release's runtime doesn't know the processor.
 
-    The result is empty if the runtime knows the processor, or if that isn't recorded. A release of two numbers, such as
-    6.4, includes every release that begins with these numbers.
+    The result is empty if the runtime knows the processor, or if that isn't recorded. A release with only two numbers,
+    such as 6.4, includes every release that begins with these numbers.
     """
     without, first = first_knowing(processor)
     if not without or _minor(rocm) > _minor(without):

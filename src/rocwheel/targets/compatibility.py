@@ -1,8 +1,8 @@
 """Determines which code runs on which GPU, under the rules of unmodified and of extended runtimes.
 
 An unmodified runtime accepts code for the same processor, or for a generic processor that covers it. Every feature must
-match the GPU or not be set. Without such code, the runtime compiles SPIR-V. In clang, comgr, CLR, and ROCr, these rules
-are the same. Extended runtimes, which some distributions ship, also accept code for certain similar processors.
+match the GPU or be unset. Without such code, the runtime compiles SPIR-V. These rules are the same in clang, comgr,
+CLR, and ROCr. Extended runtimes, which some distributions ship, also accept code for certain similar processors.
 ``targets/similar_code.toml`` lists these processors.
 
 Rules that depend on the release, such as whether gfx906 finds gfx9-generic code, are in ``device/selection.py``. These

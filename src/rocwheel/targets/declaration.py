@@ -54,7 +54,7 @@ def encode_declaration(targets: Iterable[TargetId], coherence: RecordedCoherence
 
 
 def decode_declaration(data: bytes, *, source: str) -> Declaration:
-    """Read the file; raise `InputError` from ``source`` if it is malformed or has another version."""
+    """Read the file; raise `InputError` from ``source`` if it is malformed or has a different version."""
     try:
         document = decode_json(data, Declaration)
     except msgspec.DecodeError as e:

@@ -105,7 +105,7 @@ class Rule(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Difference(enum.Enum):
-    """The action of a merge if shards have different versions of a file for all GPUs."""
+    """The action that a merge takes if shards have different versions of a file for all GPUs."""
 
     REFUSE = "refuse"
     PRIMARY = "primary"
@@ -327,7 +327,7 @@ def processors_of_name(path: str) -> frozenset[str]:
 
 
 class MismatchError(InputError):
-    """An error for a kernel file whose name is for one target, and whose content is for other targets."""
+    """An error for a kernel file whose name is for one target but whose content is for other targets."""
 
     def __init__(self, source: str, named: str, contained: tuple[str, ...]) -> None:
         self.named = named

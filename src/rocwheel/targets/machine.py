@@ -1,4 +1,4 @@
-"""Detects this machine's GPUs and the access to them, using the code that ships in ``rocm_sdk``."""
+"""Detects this machine's GPUs and access to them, using the code that ships in ``rocm_sdk``."""
 
 from __future__ import annotations
 

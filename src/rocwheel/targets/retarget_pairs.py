@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TargetPair(msgspec.Struct, frozen=True):
-    """Offers the code for ``code`` to GPUs with the target ``agent``, too.
+    """Also offers the code for ``code`` to GPUs with the target ``agent``.
 
     ``unnamed`` contains the features that runtimes don't name for ``agent``, because these features are off there.
     """

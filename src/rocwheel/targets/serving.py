@@ -41,7 +41,7 @@ def split_overlay_path(path: str) -> tuple[str, str] | None:
 
 
 _LABEL = re.compile(r"(?:^|-)(gfx[0-9a-f][0-9a-z]*(?:-[0-9a-z]+)*)$")
-"""The end of a distribution's normalized name if the distribution is for some GPUs."""
+"""The end of a distribution's normalized name if the distribution is for only some GPUs."""
 _STRICT = "-strict"
 """The suffix in labels of kernels for one revision of a GPU's software interface. Such kernels serve the GPU."""
 

@@ -191,7 +191,7 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def is_part_of_product(text: str, name: str) -> bool:
-    """Return whether a text is part of a product name; with a number, the text may have any spelling."""
+    """Return whether text is part of a product name; with a number, the text may have any spelling."""
     key = product_key(text)
     return text.lower() in name.lower() or (bool(_NUMBER.search(key)) and key in product_key(name))
 
@@ -217,7 +217,7 @@ def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 @lru_cache(maxsize=256)
 def _find(text: str) -> Mapping[str, str]:
-    """Return the products that match a text.
+    """Return the products that match the text.
 
     The exact name takes precedence, then a name without the product line, and then a name with a longer ending.
     """
@@ -284,7 +284,7 @@ _SETTING = re.compile(
 
 
 class TargetSet(msgspec.Struct, frozen=True):
-    """Distinct target IDs in canonical order. Use `parse_target_set` or `of`; the constructor doesn't validate."""
+    """Distinct target IDs in canonical order. Use `parse_target_set` or `of`; the constructor doesn't validate IDs."""
 
     ids: tuple[TargetId, ...] = ()
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def verify_build(path: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare the files next to a manifest with the manifest, and the wheels among them with their RECORD.
 
-    Raises the errors of `read_manifest`.
+    Raises the same errors as `read_manifest`.
     Files that `rocwheel index` writes next to distributions don't count as extra files.
     """
     manifest = read_manifest(path)
@@ -140,9 +140,9 @@ def attest(path: Path, builder: str, executor: Executor, progress: Progress) -> 
     """Write statements about a build's outputs to ``attestations`` in its folder. For ``path``, see `find_manifest`.
 
     Raises `WorkError` if an output differs from the manifest, or if the folder contains another distribution, which
-    would also be signed and uploaded. Raises `InputError` if another file, such as a signed statement, has a
-    statement's path. Raises `ProblemsError` for several problems, before anything is written. Also raises the errors of
-    `read_manifest`, and `WorkError` if writing fails.
+    would also be signed and uploaded. Raises `InputError` if another file, such as a signed statement, is already at a
+    statement's path. Raises `ProblemsError` for several problems, before anything is written. Also raises the same
+    errors as `read_manifest`, and `WorkError` if writing fails.
     """
     source = find_manifest(path)
     text = read_manifest_text(source)

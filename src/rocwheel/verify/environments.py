@@ -30,8 +30,8 @@ _STATE = ".expanded.json"
 _NOTES = ".device_links"
 """The records that ``rocm_sdk`` writes in the tree of development files.
 
-They contain the tree's source, and for each folder the names of the linked files from device packages. RECORD lists the
-tree as a whole.
+They contain the tree's source and, for each folder, the names of the linked files from device packages. RECORD lists
+the tree as a whole.
 """
 
 
@@ -130,7 +130,7 @@ class _Compared(msgspec.Struct, frozen=True):
 def verify_environment(path: Path, site: Path, executor: Executor, progress: Progress) -> Verified:
     """Compare the files in the environment at ``path``, whose packages are in ``site``, with RECORD.
 
-    A file that several packages list is compared with all rows. Bytecode, which interpreters write, files outside of
+    A file that several packages list is compared with all rows. Bytecode (which interpreters write), files outside of
     the environment, and files without a hash aren't compared. In the folders of ROCm's packages, a file that no RECORD
     lists is a fault.
     """

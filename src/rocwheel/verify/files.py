@@ -101,7 +101,7 @@ def find_fault(promise: Promise, advance: Callable[[int], object]) -> Fault | No
 
 @contextmanager
 def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
-    """Append errors about reading the file at ``place`` to ``faults``, and end the block."""
+    """Append to ``faults`` any errors from reading the file at ``place``, and end the block."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -116,7 +116,7 @@ def reading_faults(place: str, faults: list[Fault]) -> Iterator[None]:
 def row_fault(row: RecordEntry, place: str, size: int, digest: Callable[[str], bytes]) -> Fault | None:
     """Return the fault of a file according to its row. ``digest`` hashes the file with an algorithm.
 
-    The size is compared if the row contains a size. Raises the errors of ``digest``.
+    The size is compared if the row contains a size. Raises the same errors as ``digest``.
     """
     hashed = cache(digest)
     problem = find_row_problem(row, size, hashed)

@@ -71,8 +71,8 @@ def has_manifest(url: str) -> bool:
 def verify_build_at(url: str, executor: Executor, progress: Progress) -> Verified:
     """Compare a build's outputs with its manifest at ``url``.
 
-    If the server lists the folder, other files are also checked. Raises the errors of `parse_manifest` and the store's
-    errors.
+    If the server lists the folder, other files are also checked. Raises the same errors as `parse_manifest`, and the
+    store's errors.
     """
     store, name = open_file(url)
     text = _read(store.stream(name), shown_url(url))
@@ -113,7 +113,7 @@ def verify_index_at(url: str, executor: Executor, progress: Progress, *, has_lin
 def check_listed(
     files: Sequence[ListedFile], executor: Executor, progress: Progress, place: str
 ) -> tuple[list[Fault], int]:
-    """Compare files in the index at ``place``, and their core metadata, with its pages.
+    """Compare files in the index at ``place``, and their core metadata, with the index's pages.
 
     Return the faults and the size.
     """

@@ -4,7 +4,7 @@ Statements: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.m
 https://slsa.dev/spec/v1.0/provenance. Both are written as unsigned JSON.
 
 A build removes the old manifest first and writes the new one last. So the files next to a manifest always match it,
-even after a build was killed.
+even if a build is killed.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def render_sums(manifest: BuildManifest) -> bytes:
 
 
 MOST_OF_MANIFEST = 64 << 20
-"""The size limit in bytes. The manifest of a build with ten thousand outputs has two million bytes."""
+"""The size limit in bytes. The manifest of a build with ten thousand outputs is two million bytes long."""
 _SCHEMA = re.compile(r"rocwheel\.build-manifest/([0-9]{1,9})")
 _OURS = int(MANIFEST_SCHEMA.rpartition("/")[2])
 _EXPECTED = f"a {MANIFEST_NAME} written by 'rocwheel build'"
@@ -152,7 +152,7 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
     """Parse the JSON text of a manifest.
 
     Raises `InputError` if the text isn't a manifest or was written by a newer rocwheel. Raises the same error for an
-    impossible location, and for an output path that is duplicated or points out of the folder. Raises `ProblemsError`
+    impossible location, and for an output path that is duplicated or points outside the folder. Raises `ProblemsError`
     for several problems.
     """
     if not data.strip():
@@ -198,7 +198,7 @@ def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]
 
 
 def _is_possible(place: str) -> bool:
-    """Return whether a text can be a path. In names that aren't UTF-8, surrogates represent the other bytes."""
+    """Return whether text can be a path. In names that aren't UTF-8, surrogates represent the other bytes."""
     try:
         return b"\0" not in os.fsencode(place)
     except UnicodeEncodeError:

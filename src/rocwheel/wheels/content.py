@@ -251,7 +251,7 @@ def _feed(hasher: Hasher, content: Content) -> None:
 
 _RECORD = tarfile.RECORDSIZE
 _JOINT_EVERY = 32
-"""The average number of members between two joints. With files of typical sizes, these members have a few megabytes."""
+"""The average number of members between two joints. With typical file sizes, these members total a few megabytes."""
 
 
 class TarFile(msgspec.Struct, frozen=True):

@@ -48,9 +48,9 @@ _PYTHON = re.compile(r"[a-z]+\d\w*(\.\w+)*", re.ASCII | re.IGNORECASE)
 def split_label(file_name: str) -> tuple[str, str]:
     """Return a wheel file name without its variant label, and the label, or an empty string if there is no label.
 
-    A build number begins with a digit, but a Python tag can't. This distinguishes a name with a build number from a
-    name with a label. Returns any other name unchanged, even if its last part can't be a label. Parsers of plain names
-    reject such a name.
+    A build number begins with a digit, but a Python tag can't. This rule distinguishes a name with a build number
+    from a name with a label. Returns any other name unchanged, even if its last part can't be a label. Parsers of plain
+    names reject such a name.
     """
     stem = file_name.removesuffix(WHEEL_SUFFIX)
     parts = stem.split("-")
@@ -154,7 +154,7 @@ def parse_file_name(name: str) -> FileName:
 
 
 def parse_path(path: Path) -> FileName:
-    """Parse the file name in a path. Raises `InputError` about the path if the name isn't a wheel's or sdist's."""
+    """Parse the file name in a path. Raises `InputError` about the path if the name isn't that of a wheel or sdist."""
     plain, label = split_label(path.name)
     try:
         if path.name.endswith(WHEEL_SUFFIX):

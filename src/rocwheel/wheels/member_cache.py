@@ -9,8 +9,8 @@ sequence are also stored under the hash of their own bytes. So a change in one p
 other blocks.
 
 The cache also stores the hashes of unchanged files under their stamps, so that these files don't need to be read again.
-Packing yields the hash at no cost. So a large member without a stored hash is read to compute its hash only if a member
-of the same size was packed before.
+Packing yields the hash at no extra cost. So a large member without a stored hash is read to compute its hash only if a
+member of the same size was packed before.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _WINDOW = 32 << 10
 _REACHES = (0, 2 << 10, 8 << 10, 32 << 10, 128 << 10)
-"""The numbers of trailing bytes to search, one after another. Most final blocks of device code have 2 to 5 kB."""
+"""The numbers of trailing bytes to search, one after another. Most final blocks of device code are 2 to 5 kB long."""
 _BLOCK_LIMIT = 1 << 20
 """A limit that is larger than any block from libdeflate, in bytes."""
 _LEAST_EVIDENCE = 256

@@ -87,7 +87,7 @@ def set_version(metadata: bytes, version: str) -> bytes:
 
 
 def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) -> bytes:
-    """Return METADATA without those lines of a field for whose values ``is_dropped`` returns true."""
+    """Return METADATA without the lines of a field for whose values ``is_dropped`` returns true."""
 
     def kept(match: re.Match[bytes]) -> bytes:
         value = match[0].partition(b":")[2].decode("utf-8", "surrogateescape")

@@ -399,7 +399,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class CutFacts(msgspec.Struct, frozen=True):
-    """The facts for beginning a member, and the CRC-32 of a span's bytes that were packed."""
+    """The information needed to begin a member, and the CRC-32 of a span's bytes that were packed."""
 
     method: int
     bound: int

@@ -69,7 +69,7 @@ class OpenBill(NamedTuple):
     """The distribution's dependencies, or an empty dictionary if the bill doesn't list any."""
 
     def rename(self, old: str, new: str) -> None:
-        """Replace the suffix ``old`` by ``new`` in the distribution's package URL, ``bom-ref``, and reference.
+        """Replace the suffix ``old`` with ``new`` in the distribution's package URL, ``bom-ref``, and reference.
 
         A package URL spells the ``+`` of a local version as ``%2B``.
         """
@@ -105,8 +105,8 @@ def changed_bill(members: Iterable[ZipMember], dist_info: str, notes: str, *, na
     """Return the bill for a wheel that is made from a wheel with these members, keyed by its name in ``.dist-info``.
 
     The components stay, because they are also parts of the new wheel. The distribution's component gets the old
-    component as an ancestor. The component's pedigree has ``notes`` on the changes. The ancestor has the SHA-256 of the
-    old RECORD, which has the hash of every file. ``name`` is the new distribution name, if it changes.
+    component as an ancestor. The component's pedigree has ``notes`` about the changes. The ancestor has the SHA-256 of
+    the old RECORD, which has the hash of every file. ``name`` is the new distribution name, if it changes.
 
     Returns an empty dictionary if the wheel has no bill. An unreadable bill stays unchanged, so that the audit can
     report it. If the distribution name changes, an unreadable bill is dropped.

@@ -100,7 +100,7 @@ _FIXED = {"any": PlatformTag("any", "any"), "win32": PlatformTag("win32", "windo
 
 
 def is_platform(text: str) -> bool:
-    """Return whether a text is valid as the platform in a wheel name: a tag, or several tags joined by dots."""
+    """Return whether text is valid as the platform in a wheel name: a tag, or several tags joined by dots."""
     return _PLATFORM.fullmatch(text) is not None
 
 
@@ -110,7 +110,7 @@ def is_known_platform(text: str) -> bool:
 
 
 def nearest_platform(text: str) -> str:
-    """Return the known tag that is spelled most similarly to a text, or an empty string if no tag is similar."""
+    """Return the known tag that is spelled most similarly to the text, or an empty string if no tag is similar."""
     numbers = re.findall(r"_2_(\d{1,2})(?!\d)", text) or ["28"]
     names = ["linux", *(f"manylinux_2_{number}" for number in numbers)]
     glibc = [f"{name}_{machine}" for machine in _MACHINES for name in names]
@@ -168,7 +168,7 @@ _EXAMPLE = "manylinux_2_28_x86_64"
 
 
 def check_platform(text: str, source: str = _OPTION) -> None:
-    """Raise `InputError` for a text that isn't a platform tag, and for a tag that installers don't accept.
+    """Raise `InputError` for text that isn't a platform tag, and for a tag that installers don't accept.
 
     The text may contain several tags, joined by dots. Messages name ``source`` as the origin of the text.
     """
@@ -183,7 +183,7 @@ def check_platform(text: str, source: str = _OPTION) -> None:
 
 
 def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str = _OPTION) -> None:
-    """Raise `InputError` if a tag's system, machine, or C library differs from that of files with this ``floor``.
+    """Raise `InputError` if a tag doesn't match the system, machine, or C library of files with this ``floor``.
 
     Files without machine code have no floor and fit any tag. A musl tag fits files that don't need glibc.
     """

@@ -208,7 +208,7 @@ _IS_LINK = ""
 
 
 class MemberLinks:
-    """The symbolic and hard links that were found so far in an archive, as a tree of names."""
+    """The symbolic and hard links that have been found so far in an archive, as a tree of names."""
 
     def __init__(self) -> None:
         """Start with no links."""

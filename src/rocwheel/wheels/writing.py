@@ -242,7 +242,7 @@ class WheelPacker:
         self._packer.call(function)
 
     def drain(self) -> None:
-        """Write every member added so far. After that, their contents aren't read anymore."""
+        """Write every member added so far. After that, their contents are no longer read."""
         self._packer.drain()
 
     def finish(self) -> None:

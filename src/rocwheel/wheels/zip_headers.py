@@ -148,7 +148,7 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 def require_plain_name(path: Path, info: zipfile.ZipInfo) -> None:
-    """Raise `InputError` for a member without exactly one name, and for a folder with content."""
+    """Raise `InputError` for a member that doesn't have exactly one name, and for a folder with content."""
     if not info.filename:
         raise InputError(path, "has a member without a name", remedy=AGAIN)
     if problem := _name_problem(info):
@@ -157,7 +157,7 @@ def require_plain_name(path: Path, info: zipfile.ZipInfo) -> None:
 
 
 def _name_problem(info: zipfile.ZipInfo) -> tuple[str, str] | None:
-    """Return the problem with a name and what was expected, or `None` if the name is fine."""
+    """Return the problem with a name and what was expected, or `None` if the name is valid."""
     if "\0" in info.orig_filename:
         return "the name has a NUL byte, which ends the name in some programs", "a plain name"
     is_full_folder = info.filename.endswith("/") and info.file_size

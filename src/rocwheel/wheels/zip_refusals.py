@@ -1,4 +1,4 @@
-"""Finds ZIP headers and names that installers reject although all programs interpret them alike (APPNOTE.TXT 6.3)."""
+"""Finds ZIP headers and names that installers reject even though all programs agree on them (APPNOTE.TXT 6.3)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run a command and return the exit status: 0 for success, 1 for failure, 2 for wrong usage."""
+    """Run a command and return the exit status: 0 for success, 1 for failure, 2 for a usage error."""
     words = list(arguments)
     parser = argparse.ArgumentParser(
         prog="rocm-sdk",

@@ -27,7 +27,7 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
 
     Several processes may call this function at the same time. Raises `ModuleNotFoundError` if rocm-sdk-devel isn't
     installed, and `DevelError` if the tree can't be created or links to packages that were removed. If files of device
-    packages can't be linked, the function raises `DevelError` with ``is_strict``, and prints a warning otherwise.
+    packages can't be linked, the function raises `DevelError` if ``is_strict``, and otherwise prints a warning.
     """
     place = find_place()
     if place.is_unfinished:

@@ -1,7 +1,7 @@
 """Expands the archive of development files into the tree ``_rocm_sdk_devel``.
 
 A rename makes the complete tree appear at once. Until then, the folder of the tree is empty. RECORD of rocm-sdk-devel
-is correct at any time, so an uninstall also removes the files of a killed process. The next process starts over.
+is always correct, so an uninstall also removes files that a killed process left behind. The next process starts over.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def _complete(place: DevelPlace, made_from: dict[str, object]) -> None:
 def _withdraw(place: DevelPlace) -> None:
     """Remove as many files of a failed expansion as possible.
 
-    RECORD keeps the lines of a tree that an interrupt leaves behind right after the rename, and of an older tree that
-    can't be removed.
+    RECORD keeps the lines of an older tree that can't be removed. It also keeps the lines of a tree that an interrupt
+    leaves behind right after the rename.
     """
     shutil.rmtree(place.partial, ignore_errors=True)
     with suppress(OSError):
@@ -174,7 +174,7 @@ class DevelTree:
     def add(self, tar: tarfile.TarFile | None, member: tarfile.TarInfo) -> None:
         """Create the file, folder, or link of a member.
 
-        Raises `DevelError` if it would be outside the tree, or point outside.
+        Raises `DevelError` if it would be outside the tree or point outside it.
         """
         path = self._destination(member.name)
         if member.isdir():
@@ -237,7 +237,7 @@ class DevelTree:
     def _make_folder(self, path: Path, member: tarfile.TarInfo) -> None:
         """Create a folder and its parents.
 
-        Fail if there is a link instead of a folder, because it would redirect the files.
+        Fail if there is a link instead of a folder, because the link would redirect the files.
         """
         if path in self._folders:
             return

@@ -87,7 +87,7 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     With ``again``, the links are updated even if the set of packages didn't change. The process may be killed at any
     time, so paths are noted before they are linked, and the state is written last. Paths at which the tree has its own
     file are not noted. The RECORD line of the tree's folder covers the links. A separate line for each link would be
-    wrong as soon as the device package changes.
+    wrong as soon as the device package changed.
     """
     manifests = device_manifests(place)
     state = place.read_state()
@@ -189,7 +189,7 @@ def _ignore(text: str) -> None:
 def read_manifest(manifest: Path) -> tuple[str, list[str]]:
     """Return the version of a device package and the paths of its files, relative to the tree.
 
-    Raises `DamagedFileError` for a damaged manifest and for a path that points out of the tree.
+    Raises `DamagedFileError` for a damaged manifest and for a path that points outside the tree.
     """
     expected = "an object with 'version' and 'links'"
     try:
@@ -237,7 +237,7 @@ def _is_inside(path: str) -> bool:
 def link_file(place: DevelPlace, path: str, noted: Collection[str]) -> None:
     """Link a file of a device package into the tree if `lacks_link` returns `True`. Raises `OSError`.
 
-    ``noted`` contains the paths that are linked already or that will be linked.
+    ``noted`` contains the paths that are already linked or that will be linked.
     """
     if not lacks_link(place, path, noted):
         return
@@ -271,7 +271,7 @@ def lacks_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
 
 
 def is_free(place: DevelPlace, path: str) -> bool:
-    """Return whether the tree lacks its own file at a path. The path may be free, or the link may be there."""
+    """Return whether the tree lacks its own file at a path. The path may be free or occupied by the link."""
     link, file = _link_and_file(place, path)
     return not os.path.lexists(link) or (is_there(link) and is_there(file) and link.samefile(file))
 
@@ -335,7 +335,7 @@ def link_hard(source: Path, path: Path) -> None:
 def make_links(links: list[Link], locate: Callable[[str], Path], modes: Modes) -> list[str]:
     """Create links, which are pairs of path and target. ``locate`` returns the file or folder of a target.
 
-    A link may point to another link, or through a link to a folder. Return the missing targets.
+    A target may be another link, and its path may contain a link to a folder. Return the missing targets.
     """
     waiting = links
     while waiting:

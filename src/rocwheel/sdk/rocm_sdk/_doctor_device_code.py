@@ -30,7 +30,8 @@ def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
 
     Missing code is an error. For integrated GPUs, it is a warning, or a note if there is another GPU. Libraries that
     contain the code for all GPUs don't need a package for a GPU. Device packages may have whole libraries while the
-    common libraries keep some code. Then a missing package is only a warning for GPUs that can run the common code.
+    common libraries keep some code. In that case, a missing package is only a warning for GPUs that can run the common
+    code.
     """
     if not _build_info.FAMILIES:
         return []

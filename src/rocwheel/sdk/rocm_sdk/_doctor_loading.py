@@ -31,8 +31,8 @@ KERNEL_VARIABLES = {
 }
 """The libraries and diagnosis levels for variables that set another folder for kernels.
 
-Libraries with the level warning fail without kernels, and treat an empty value as a folder. Other libraries recompile
-their kernels.
+Libraries with the level ``warning`` fail without kernels, and treat an empty value as a folder. Other libraries
+recompile their kernels.
 """
 
 

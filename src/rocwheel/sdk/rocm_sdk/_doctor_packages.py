@@ -51,7 +51,7 @@ def _version(dist: str) -> str:
 
 
 def deviating_versions() -> dict[str, str]:
-    """Return the version of each installed distribution of the set that has a different version."""
+    """Return the version of each installed distribution in the set that isn't from this release."""
     found = {dist: text for dist, _, text in installed_packages()}
     return {dist: text for dist, text in found.items() if release_of(text) != release_of(_build_info.VERSION)}
 

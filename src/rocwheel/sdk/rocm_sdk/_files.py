@@ -1,7 +1,7 @@
 """Reads files of the packages, which may be damaged or replaced.
 
-`Path.rglob` silently skips folders that the current user may not list. Since Python 3.14, `Path.exists` and similar
-methods return `False` if the disk fails or the current user has no access.
+`Path.rglob` silently skips folders that the current user may not list. In Python 3.14 and later, `Path.exists` and
+similar methods return `False` if the disk fails or the current user has no access.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ SHOWN = 60
 
 
 class DamagedFileError(ValueError):
-    """A file of a package is damaged. The text contains the file, the found value, and the expected value."""
+    """A file of a package is damaged. The text contains the file, the value that was found, and the expected value."""
 
     def __init__(self, path: Path, found: str, expected: str) -> None:
         super().__init__(f"{path}: {found}; expected {expected}")
@@ -125,8 +125,8 @@ class DamagedFileError(ValueError):
 def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
     """Return the JSON value in a file.
 
-    Raises `DamagedFileError` if the file can't be read or its value has another type, and `FileNotFoundError` if the
-    file is missing.
+    Raises `DamagedFileError` if the file can't be read or its value has a different type, and `FileNotFoundError` if
+    the file is missing.
     """
     try:
         import json  # noqa: PLC0415 (slow to import, and not needed to find libraries)

@@ -19,7 +19,7 @@ TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*(:(?P<first>sramecc|xnack)[+-](:(
 """A target ID as in LLVM's AMDGPUUsage: a processor, followed by features, each at most once."""
 
 INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
-"""Targets of integrated GPUs. Since Linux 6.6, which dropped IOMMUv2, their nodes no longer have CPU cores."""
+"""Targets of integrated GPUs. As of Linux 6.6, which dropped IOMMUv2, their nodes no longer have CPU cores."""
 
 GENERIC_TARGETS = {
     "gfx9-generic": "gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c",
@@ -157,7 +157,7 @@ def _number(source: str, names: list[str]) -> list[Gpu]:
 
 
 def _describe(number: int, target: str) -> Gpu:
-    """Return a GPU of which only the target is known."""
+    """Return a GPU for which only the target is known."""
     return Gpu(number, target, integrated=INTEGRATED.fullmatch(base_target(target)) is not None)
 
 

@@ -51,7 +51,7 @@ def _command(logical: tuple[str, ...]) -> str:
 def opening_hint(*folders: Path) -> str:
     """Return the command that makes folders accessible to all users, and the user who may run the command.
 
-    A reinstallation doesn't help. If uv can't list a folder, it fails halfway, and pip leaves the folder behind under
+    Reinstalling doesn't help. If uv can't list a folder, it fails halfway, and pip leaves the folder behind under
     another name. Both later remove a folder only if its owner may write to it.
     """
     from shlex import quote  # noqa: PLC0415 (needed only if something is wrong)

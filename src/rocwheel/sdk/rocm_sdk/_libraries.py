@@ -34,8 +34,8 @@ def locate_libraries(shortnames: Iterable[str]) -> list[tuple[str, Path]]:
     """Return the short name and the absolute path of each library. Optional libraries that are absent are left out.
 
     The result contains the libraries for all GPUs, even if there are libraries for the machine's GPU. Raises
-    `ModuleNotFoundError` for unknown names and for missing packages. The message has the command that installs all
-    missing packages. Raises `FileNotFoundError` for a library that its package lacks.
+    `ModuleNotFoundError` for unknown names and for missing packages. The message contains the command that installs all
+    missing packages. Raises `FileNotFoundError` for a library that is missing from its package.
     """
     entries = [(name, _describe(name)) for name in shortnames]
     roots = {entry["package"]: find_root(entry["package"]) for _, entry in entries}
@@ -77,10 +77,10 @@ def chosen_library(name: str, path: Path) -> Path:
 
 
 def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
-    """Load the library ``name`` for the GPU, and its dependencies first.
+    """Load the library ``name`` for the GPU, after its dependencies.
 
     Return the handle of each loaded file, keyed by the path of the library for all GPUs. If a library for all GPUs is
-    already loaded, it stays, with a warning. Raises `OSError` for a library that can't be loaded.
+    already loaded, it stays loaded, with a warning. Raises `OSError` for a library that can't be loaded.
     """
     paths = [_root(name) / path for path in _build_info.OVERLAID.get(name, ())]
     if not paths:
@@ -146,7 +146,7 @@ def choose_device(system: System) -> DeviceChoice:
 
     If the user chose a single package, use it. Otherwise, use the first of these that exists:
 
-    * a package for all visible GPUs, out of the user's choices if there are any
+    * a package for all visible GPUs, from the user's choices if there are any
     * the libraries for all GPUs, if they have code for each GPU
     * the package for the first GPU that has a package, with integrated GPUs last
 

@@ -98,12 +98,12 @@ COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[a-z]*\[)", re.MULTILINE)
 
 
 def printable(text: str) -> str:
-    """Return a text with its control characters and workflow commands escaped, except tabs and line endings."""
+    """Return text with its control characters and workflow commands escaped, except tabs and line endings."""
     return without_commands(text.translate(ESCAPES))
 
 
 def in_one_line(text: str) -> str:
-    """Return a text with its control characters escaped, including tabs and line endings.
+    """Return text with its control characters escaped, including tabs and line endings.
 
     A name must not start a new line.
     """
@@ -111,7 +111,7 @@ def in_one_line(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Return a text in which no line begins a workflow command."""
+    """Return text in which no line begins a workflow command."""
     return COMMAND.sub(lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):02x}", text)
 
 

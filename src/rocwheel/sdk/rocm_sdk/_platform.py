@@ -111,7 +111,7 @@ class Posix:
         return path
 
     def plain(self, text: str) -> str:
-        """Return a text with paths in their usual form. On this system, that is the text itself."""
+        """Return text with paths in their usual form. On this system, the text doesn't change."""
         return text
 
     def name_fault(self, path: str) -> str:  # noqa: ARG002 (`Windows` uses it)
@@ -162,13 +162,13 @@ def _empty(folder: int) -> None:
 
 
 LOCKED_BYTE = 1 << 30
-"""The position of the lock byte. A locked byte can't be read, so the lock byte is after the end of the file."""
+"""The position of the lock byte. A locked byte can't be read, so the lock byte is past the end of the file."""
 
 LOCK_PAUSE = 0.1
 """The pause between attempts to acquire a lock, in seconds. Python can't wait for a lock on Windows."""
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""The pauses between attempts to access files that another program, such as a virus scanner, uses, in seconds."""
+"""The pauses, in seconds, between attempts to access files that another program, such as a virus scanner, is using."""
 
 PREFIX = "\\\\?\\"
 """The prefix of literal paths, which may have more than 259 characters ("Naming Files, Paths, and Namespaces")."""
@@ -202,7 +202,7 @@ class Windows:
             self.calls.unlock(file.fileno(), LOCKED_BYTE)
 
     def retry(self, action: Callable[..., Result], *arguments: Any) -> Result:
-        """Run a file operation, and retry while files are in use. Raises the error of the last attempt."""
+        """Run a file operation, and retry while files are in use. Raises the error from the last attempt."""
         for pause in PAUSES:
             try:
                 return action(*arguments)
@@ -249,7 +249,7 @@ class Windows:
         return Path(PREFIX + text) if text[1:3] == ":\\" else path
 
     def plain(self, text: str) -> str:
-        """Return a text with paths in their usual form."""
+        """Return text with paths in their usual form."""
         return text.replace(f"{PREFIX}UNC\\", "\\\\").replace(PREFIX, "")
 
     def name_fault(self, path: str) -> str:

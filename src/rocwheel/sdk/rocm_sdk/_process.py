@@ -24,8 +24,8 @@ def find_libraries(*shortnames: str) -> list[Path]:
 
     If device packages have whole libraries, return the libraries for this machine's GPU. Only `preload_libraries` also
     chooses their dependencies for the GPU. Raises `ModuleNotFoundError` for an unknown name and for a missing package.
-    The message has the command that installs the package. Raises `FileNotFoundError` for a library that its package
-    lacks.
+    The message contains the command that installs the package. Raises `FileNotFoundError` for a library that is missing
+    from its package.
     """
     return [chosen_library(name, path) for name, path in locate_libraries(shortnames)]
 
@@ -63,10 +63,10 @@ def initialize_process(
     """Prepare a process for ROCm libraries. Frameworks call this function before they load their own libraries.
 
     The function preloads ``preload_shortnames`` and, with ``env_override``, the names in ``ROCM_SDK_PRELOAD_LIBRARIES``
-    (separated by ``,`` or ``;``). ``check_version`` is the expected version, either as a text with ``*`` as a wildcard
-    or as a compiled pattern. Another version causes a warning, or a `RuntimeError` with ``fail_on_version_mismatch``.
-    Unknown keyword arguments are ignored, because later versions may add them. Also raises the same errors as
-    `preload_libraries`, and `RuntimeError` if the variable is wrong.
+    (separated by ``,`` or ``;``). ``check_version`` is the expected version, either as text with ``*`` as a wildcard
+    or as a compiled pattern. A different version causes a warning, or a `RuntimeError` with
+    ``fail_on_version_mismatch``. Unknown keyword arguments are ignored, because later versions may add them. Also
+    raises the same errors as `preload_libraries`, and `RuntimeError` if the variable is invalid.
     """
     preload_libraries(*(preload_shortnames or ()), rtld_global=rtld_global)
     if env_override:

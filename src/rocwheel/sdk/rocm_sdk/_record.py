@@ -49,9 +49,9 @@ def read_inside(dist: str) -> list[Row]:
 
 
 def read_outside(dist: str) -> list[Row]:
-    """Return a distribution's files outside site-packages, such as scripts. After ``--target``, their paths are wrong.
+    """Return a distribution's files outside site-packages, such as scripts.
 
-    Raises the same errors as `read_inside`.
+    After an installation with ``--target``, their paths are wrong. Raises the same errors as `read_inside`.
     """
     return [row for row in _read_rows(dist) if _is_outside(row[0])]
 

@@ -26,7 +26,7 @@ class Selection(NamedTuple):
     """``environment``, ``detection``, ``default``, or ``none``."""
 
     explanation: str
-    """A text that explains the decision, or why there is no decision."""
+    """An explanation of the decision, or of why there is no decision."""
 
 
 def available_families(platform: str) -> list[str]:
@@ -83,7 +83,7 @@ def _all_platforms() -> list[str]:
 
 
 def _available(platform: str) -> str:
-    """Return a text that lists the families for a platform or, if there are none, for other platforms."""
+    """Return text that lists the families for a platform or, if there are none, for other platforms."""
     others = (f"{', '.join(available_families(other))} on {other}" for other in _all_platforms())
     return ", ".join(available_families(platform)) or f"nothing on {platform}; {', '.join(others)}"
 

@@ -109,7 +109,7 @@ class System:
         return os.path.realpath(self._locate(path))
 
     def device_refusal(self, path: str) -> str:
-        """Return the error that prevents opening a device for reading and writing, such as ``EPERM``, or empty."""
+        """Return the error, such as ``EPERM``, that prevents opening a device to read and write, or an empty string."""
         try:
             os.close(os.open(self._locate(path), os.O_RDWR | getattr(os, "O_CLOEXEC", 0)))
         except OSError as e:

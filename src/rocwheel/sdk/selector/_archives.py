@@ -51,7 +51,7 @@ def _with_extra(marker: str, extra: str) -> str:
 WHEEL = "Wheel-Version: 1.0\nGenerator: rocwheel selector\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 ENTRY_POINTS = "[console_scripts]\nrocm-sdk = {module}._cli:main\n"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The time of every member, the earliest possible time in a zip file, so that a choice always has the same bytes."""
+"""The earliest possible time in a zip file, used for every member so that equal choices produce the same bytes."""
 
 
 def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict[str, bytes]]:

@@ -118,7 +118,7 @@ def check_load(path: Path) -> str:
 
 
 def needs_its_program(path: Path, problem: str) -> bool:
-    """Return whether a library is an LLVM plug-in that lacks only symbols, which ``opt`` provides."""
+    """Return whether a library is an LLVM plug-in that lacks only symbols that ``opt`` provides."""
     if "undefined symbol" not in problem:
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
