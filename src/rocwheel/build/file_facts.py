@@ -187,7 +187,7 @@ class FileFacts(msgspec.Struct, frozen=True):
     elf: Elf | None = None
     pe: Pe | None = None
     bad_pe: PeError | None = None
-    """The reason why the file can't be read as a PE file, even though its name or first bytes indicate a PE file."""
+    """The reason that the file can't be read as a PE file, even though its name or first bytes indicate a PE file."""
     begins_as_pe: bool = False
     """Whether the file begins like a Windows DLL or program."""
     targets: tuple[str, ...] = ()

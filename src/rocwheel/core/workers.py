@@ -124,7 +124,7 @@ def work_in_order(
     Each task comes with the number of bytes that it needs in memory.
 
     The next task starts if the started tasks whose results weren't yielded yet need at most ``limit`` bytes together,
-    or if there are no such tasks. Raises the errors of the tasks.
+    or if there are no such tasks. Raises the same errors as the tasks.
     """
     waiting: deque[tuple[int, Future[Made]]] = deque()
     held = 0

@@ -1,4 +1,4 @@
-"""Finds the surroundings of judged files: their package or installation, and its ROCm release."""
+"""Finds the surroundings of checked files: their package or installation, and its ROCm release."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class NamedRelease(NamedTuple):
 
 
 def find_release(paths: Iterable[Path]) -> NamedRelease | None:
-    """Return the newest ROCm release that is named at ``paths``, regardless of its age, or `None`.
+    """Return the newest ROCm release that files at ``paths`` name, even if it is old, or `None` if there is none.
 
     Packages in a ROCm SDK have the release as their version, and packages built for an SDK have it as their local
     version (``+rocm7.0``). They may be wheels, or may be installed in a folder that is one of the paths or contains
@@ -129,7 +129,7 @@ def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
 
 
 class Completeness(NamedTuple):
-    """Facts about how complete the input files from a library's package are."""
+    """The completeness of the input files from a library's package."""
 
     is_divided: bool
     """Whether other packages provide the library's kernels, each for some GPUs."""

@@ -1,12 +1,12 @@
-"""Makes libraries, DLLs, and programs smaller by removing the free space between device code.
+"""Makes libraries, DLLs, and programs smaller by removing the free space between bundles of device code.
 
 Bundles move together at the start of the section, the space after them is removed from the file, and no other addresses
 change. In ELF files:
 
-* the section and its segment end with the bundles, and later data in the segment move closer to them in the file
+* the section and its segment end with the bundles, and later data in the segment moves closer to them in the file
   (`rocwheel.device.trim_space`);
 * relocations and symbols give the wrappers, and other pointers to bundles, the new addresses;
-* later data in the file move up by whole pages.
+* later data in the file moves up by whole pages.
 
 So all loaded data is in sections, and the program headers follow the ELF header. Therefore, patchelf, and strip and
 objcopy from binutils, LLVM, and elfutils, work with the result in the same way as with the original.
@@ -128,8 +128,8 @@ def read_fat_library(data: Data, *, name: str) -> FatLibrary:
     """Read the shared library ``data``.
 
     Raises `NotTrimmableError` for programs, including static programs, for object files, and if other data shares the
-    device code's section. Raises another `InputError` for a file that isn't a library with device code, and for damaged
-    files.
+    device code's section. Raises a different `InputError` for a file that isn't a library with device code, and for
+    damaged files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or fat.is_kpacked:
@@ -226,8 +226,8 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
 
     Raises `NotTrimmableError` for ELF programs, and the same errors as `plan_object_trim` for object files. Also raises
     `NotTrimmableError` if a symbol determines the bundle of a wrapper, if a symbol or relocation stores an address
-    inside a bundle, or if no program header is available for the data after the bundles. Raises another `InputError`
-    for damaged files.
+    inside a bundle, or if no program header is available for the data after the bundles. Raises a different
+    `InputError` for damaged files.
     """
     if is_pe64(data):
         return plan_image_trim(data, name=name, changes=changes)
@@ -246,7 +246,7 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
 
 
 def _lay_out(library: FatLibrary, moves: tuple[BundleMove, ...]) -> _Layout | None:
-    """Choose the position of everything, or return `None` if trimming wouldn't save a page.
+    """Choose the new position of each part, or return `None` if trimming wouldn't save a page.
 
     The section still fills its last page, because the runtime reads 4096 bytes of a plain bundle.
     """
@@ -282,7 +282,7 @@ def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
 
 
 class _Addresses(msgspec.Struct, frozen=True):
-    """The old and new addresses of bundles, and the address from which on any other address would be lost.
+    """The old and new addresses of bundles, and the address at or after which any other address would be lost.
 
     The addresses include the section's end: linkers put ``_end`` and ``_edata`` there if no loaded data follows.
     """
@@ -337,7 +337,7 @@ class FatImage(msgspec.Struct, frozen=True):
     section: PeSection
     """``.hip_fat``."""
     pointers: tuple[tuple[int, int], ...]
-    """The file offsets of those pointers into that section that the loader corrects, with the pointers' addresses."""
+    """The file offsets of the pointers into that section that the loader corrects, with the pointers' addresses."""
 
     @property
     def start(self) -> int:
@@ -354,7 +354,7 @@ def read_fat_image(data: Data, fat: FatBinary) -> FatImage:
     """Read the structures around the device code ``fat`` in the DLL or program ``data``.
 
     Raises `NotTrimmableError` if parts of the file can't be moved, other data shares the section, or something in the
-    section is exported. Raises `SignedFileError` for a signed file, and another `PeError` for damaged files.
+    section is exported. Raises `SignedFileError` for a signed file, and a different `PeError` for damaged files.
     """
     image = open_image(PeBytes(data, fat.name))
     try:
@@ -396,7 +396,7 @@ def plan_image_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -
     """Return the patch that applies ``changes`` to the bundles of the DLL or program ``data`` and trims the file.
 
     If trimming wouldn't save any space, the patch only applies the changes. Raises the same errors as `read_fat_image`,
-    `NotTrimmableError` for a pointer into a bundle, and another `InputError` for damaged files.
+    `NotTrimmableError` for a pointer into a bundle, and a different `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     assert isinstance(fat, FatBinary), "require_trimmable found its code"

@@ -110,7 +110,7 @@ def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) 
     """Return the patch that applies ``changes`` to the bundles of the object file ``data`` and trims the file.
 
     Raises `NotTrimmableError` if a symbol or relocation refers to a location after the last bundle, if the section has
-    other data, and if there are 65280 sections or more. Raises another `InputError` for damaged files.
+    other data, or if there are 65280 sections or more. Raises a different `InputError` for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     assert fat is not None, "the changes are to the file's bundles"

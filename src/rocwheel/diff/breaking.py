@@ -127,7 +127,7 @@ def _machines(package: PackageChange) -> Iterator[tuple[str, tuple[int, int] | N
 
 
 def _is_covered(text: str, package: PackageChange) -> bool:
-    """Return whether another tag with the same system and machine stayed."""
+    """Return whether another tag with the same system and machine remains."""
     gone = {(tag.system, tag.machine) for tag in parse_platforms(text)}
     return any((tag.system, tag.machine) in gone for other in package.new_platforms for tag in parse_platforms(other))
 
@@ -140,7 +140,7 @@ class Severity(str, enum.Enum):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its stable name, its promise to users, and a function that yields the file and facts of violations."""
+    """A rule: its stable name, its promise to users, and a function that yields each violation's file and facts."""
 
     name: str
     severity: Severity

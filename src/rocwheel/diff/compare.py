@@ -206,7 +206,7 @@ def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
 
 
 def plain_requirements(package: Package) -> tuple[str, ...]:
-    """Return the requirements without the exact versions with which packages of a build require each other."""
+    """Return the requirements without the exact versions that packages of a build require of each other."""
     pin = f"=={package.version}"
     return tuple(
         f"{text.partition(pin)[0]}==VERSION{text.partition(pin)[2]}" if _ends_pin(text, pin) else text
@@ -353,7 +353,7 @@ def _changes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]], facts: FactsOfI
 
 
 def _moved_or_other_modes(pairs: Pairs, unequal: Sequence[tuple[Item, Item]]) -> Iterable[FileChange]:
-    """Yield the files that have equal contents but another mode, or another name in the case of libraries."""
+    """Yield the files that have equal contents but a different mode or, for libraries, a different name."""
     seen = {id(old) for old, _ in unequal}
     for old, new in pairs.both:
         change = compare_items(old, new, *FactsOfItems.NONE)

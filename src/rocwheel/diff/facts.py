@@ -93,7 +93,7 @@ class BinaryFacts(msgspec.Struct, frozen=True):
     archived: frozenset[tuple[str, str]] = frozenset()
     """The names and GPU targets of the code in a kpack archive."""
     problem: str = ""
-    """The reason why the file couldn't be read."""
+    """The reason that the file couldn't be read."""
 
     @property
     def soname(self) -> str:
@@ -197,7 +197,7 @@ class FactsOfItems:
     """Reads and caches data about files. Several threads may use an instance at once."""
 
     NONE: ClassVar[tuple[BinaryFacts, BinaryFacts]] = (NOTHING, NOTHING)
-    """The data about a pair of files that isn't examined."""
+    """The data for a pair of files that aren't examined."""
 
     def __init__(self, unread: list[RocwheelError]) -> None:
         self._facts: dict[int, BinaryFacts] = {}

@@ -297,7 +297,7 @@ def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: b
     Their files are readable in the block.
 
     A folder is an environment, a build, a set of distributions, an index, artifacts, or any other files. The first kind
-    that matches counts. Only the metadata is read. Compiled Python files in folders count only with ``every``. Raises
+    that matches applies. Only the metadata is read. Compiled Python files in folders count only with ``every``. Raises
     `InputError` for other paths and empty paths, and `ProblemsError` for several unreadable packages. If ``unread`` is
     a list, the problems of packages in a folder are appended to it instead, and the side contains the other packages.
     """
@@ -431,7 +431,7 @@ def _disk_item(path: Path, folder: Path) -> Item:
 
 
 def _artifact_items(folder: Path, stack: ExitStack) -> tuple[Item, ...]:
-    """Return the files in the prefix into which artifacts merge.
+    """Return the files in the prefix that artifacts are merged into.
 
     If several files have the same path, only the first one counts.
     """

@@ -58,7 +58,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     rocm_packages: dict[str, str]
     """Versions of the installed ``rocm`` packages, keyed by name."""
     environment: dict[str, str]
-    """The environment variables that select a ROCm, a GPU, or the date of an archive, if they are set."""
+    """The environment variables that select a ROCm installation, a GPU, or the date of an archive, if they are set."""
     gpus: tuple[str, ...]
     problems: tuple[str, ...]
     """Problems that prevent rocwheel from identifying the machine's GPUs."""

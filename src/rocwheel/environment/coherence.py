@@ -72,7 +72,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Misdeclared(msgspec.Struct, frozen=True):
-    """A package whose binaries have code for other processors than its control file declares in ``field``."""
+    """A package whose binaries have code for different processors than its control file declares in ``field``."""
 
     package: str
     field: str
@@ -345,7 +345,7 @@ def _package_targets(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -
 def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
     """Return the names of all packages that a wheel needs, including indirect requirements and extras.
 
-    If a package is needed in another version than the given version, its name includes the needed version.
+    If the needed version of a package differs from the given version, its name includes the needed version.
     """
 
     def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:

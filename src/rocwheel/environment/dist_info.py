@@ -125,8 +125,8 @@ def find_script_problems(
     """Yield the problems with the commands in ``entry_points.txt``.
 
     ``paths`` are the distribution's paths in site-packages. ``read`` returns the contents of a path, or `None` if the
-    path isn't checked. Other modules that aren't checked: those of other distributions, those that define names only at
-    run time, and those beyond a size limit.
+    path isn't checked. Also not checked are modules of other distributions, modules that define names only at run time,
+    and modules beyond a size limit.
     """
     try:
         groups = parse_entry_points("", text, strict=True)

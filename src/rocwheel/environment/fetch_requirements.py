@@ -37,9 +37,9 @@ _MOST_LINES = 5
 
 
 class IndexOptions(msgspec.Struct, frozen=True):
-    """Options of pip with the same names that tell pip or uv which indexes to use.
+    """Options that tell pip or uv which indexes to use, with the same names as in pip.
 
-    Their variables and settings also apply.
+    The variables and settings of pip and uv also apply.
     """
 
     index_url: str = ""
@@ -58,7 +58,7 @@ def fetched_requirements(
 ) -> Iterator[tuple[Path, ...]]:
     """Yield the folder with the requirements of the audited wheels, or an empty tuple if there are no requirements.
 
-    The tool installs wheels. It builds only the SDK's selector, if that is an sdist.
+    The tool installs wheels. The only sdist that it builds is the SDK's selector.
 
     The folder is removed at the end of the block. Raises `InputError` if neither pip nor uv is installed, or if the
     tool can't find or resolve the requirements.
@@ -149,7 +149,7 @@ def _tool(site: Path, python: str, *, for_windows: bool, builds_selector: bool =
 
     For Windows, uv takes precedence, because pip evaluates environment markers for its own system. With
     ``builds_selector``, the command builds the SDK's selector from its sdist. pip can do that only for the running
-    Python. Returns an empty list if no installed tool can.
+    Python. Returns an empty list if no installed tool can do that.
     """
     uv = shutil.which("uv")
     built = [f"--no-binary={sdk_selector().distribution}"] if builds_selector else []

@@ -67,11 +67,11 @@ class DeviceReport(msgspec.Struct, frozen=True):
     A code object that was linked with device libraries also names the compiler of those libraries.
     """
     units: tuple[SplitUnit, ...] = ()
-    """The requests of a split file to kpack archives."""
+    """The references from a split file to kpack archives."""
     archive: KpackArchive | None = None
     """The contents of the file if it is a kpack archive."""
     kpack_fault: str = ""
-    """The reason why runtimes can't find a file's archives, based on the data in the file."""
+    """The reason that runtimes can't find a file's archives, based on the data in the file."""
 
 
 def read_device_report(data: Data, *, name: str, headers_only: bool = False) -> DeviceReport | None:
@@ -226,7 +226,7 @@ class PeReport(msgspec.Struct, frozen=True):
     archives: tuple[str, ...] = ()
     """The distinct paths of the kpack archives with its device code, relative to its folder."""
     kpack_fault: str = ""
-    """The reason why runtimes can't find the archives, based on the data in the file."""
+    """The reason that runtimes can't find the archives, based on the data in the file."""
     is_managed: bool = False
     """Whether the file has .NET code, which runs on any system."""
 

@@ -69,7 +69,7 @@ _ONE_PYTHON = re.compile(r"(cp|pp)3(\d+)")
 
 @cache
 def wheel_layout(file_name: str) -> InstalledLayout:
-    """Return the layout of the environments that a wheel can be installed in, as far as its tags determine it."""
+    """Return the layout of the environments that a wheel can be installed in, to the extent its tags determine it."""
     python, abi, _ = split_wheel_file_name(file_name).tags
     is_windows = any(tag.system == "windows" for tag in wheel_platforms(file_name))
     match = _ONE_PYTHON.fullmatch(python)

@@ -41,7 +41,7 @@ def is_cuda_library(soname: str) -> bool:
 
 
 def is_beside_sdk(soname: str) -> bool:
-    """Return whether a ROCm library is part of ROCm installations, but of no SDK package."""
+    """Return whether a ROCm library is part of ROCm installations but not of any SDK package."""
     return _fits(soname, _toolkits().beside_sdk)
 
 
@@ -215,11 +215,11 @@ class DllKind(str, enum.Enum):
     """The source of a DLL that packages don't need to provide."""
 
     SYSTEM = "system"
-    """Part of every Windows 10 and later."""
+    """Part of Windows 10 and later."""
     VISUAL_CPP = "visual-cpp"
     """Part of the Visual C++ redistributable."""
     DEBUG = "debug"
-    """Part of only Visual Studio."""
+    """Part of Visual Studio only."""
     PYTHON = "python"
     """Part of the interpreter."""
     DRIVER = "driver"

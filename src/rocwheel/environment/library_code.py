@@ -51,7 +51,7 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     bundles: tuple[tuple[TargetId, ...], ...] = ()
     """The targets of each bundle."""
     units: tuple[SplitUnit, ...] = ()
-    """The requests of a split library to archives."""
+    """The references from a split library to archives."""
     archive: KpackArchive | None = None
 
     @property

@@ -14,8 +14,8 @@ these places:
 5. the system's libraries.
 
 A name with a slash is a path. The loader skips a file for another machine or class. It stops with an error at a file
-that isn't a library (`obstacles`). The model only stops the search. In each folder, the subfolders for newer processors
-come first.
+that isn't a library (`obstacles`). In that case, the model doesn't raise an error; it only stops the search. In each
+folder, the subfolders for newer processors come first.
 
 The loader searches for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. Their dependencies come before other
 waiting objects. Auxiliary filtees are optional.
@@ -55,7 +55,7 @@ _PROGRAM_HEADER_SIZE = 56
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """The reason why a file isn't a library, in the loader's words.
+    """The reason that a file isn't a library, in the loader's words.
 
     With ``machine``, the reason applies only to objects for that machine.
     """
@@ -73,7 +73,7 @@ FOLDER = Obstacle("cannot read file data: Is a directory")
 
 
 def find_obstacle(head: bytes) -> Obstacle | None:
-    """Return the reason why the loader stops at a file with these first 64 bytes.
+    """Return the reason that the loader stops at a file with these first 64 bytes.
 
     Return `None` if the loader loads or skips the file.
     """
@@ -120,7 +120,7 @@ class Library(msgspec.Struct, frozen=True):
     path: str
     identity: str
     elf: Elf | None
-    """The file's data, or `None` for a system library of which only the name is known."""
+    """The file's data, or `None` for a system library that is known only by name."""
 
 
 class LoaderStop(msgspec.Struct, frozen=True):

@@ -243,7 +243,7 @@ class DebFacts(msgspec.Struct, frozen=True):
 def read_deb_facts(path: Path) -> DebFacts:
     """Read a package's relations, its declared targets, and the targets of all its binaries, one member at a time.
 
-    Raises `InputError` for a file that isn't a package, is damaged, or contains code for another machine than the
+    Raises `InputError` for a file that isn't a package, is damaged, or contains code for a different machine than the
     package. Raises `WorkError` if a binary can't be unpacked.
     """
     found: list[FileCode] = []
@@ -339,8 +339,8 @@ def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
     """Return the input for `check_coherence`: each package with its direct and indirect requirements.
 
     A dependency that isn't in ``packages`` is included only if it belongs to ROCm. Raises `InputError`, or
-    `ProblemsError` for several errors: for two versions of a package, and for packages of another architecture than
-    most.
+    `ProblemsError` for several errors: for two versions of a package, and for packages with a different architecture
+    than most.
     """
     by_name = {package.name: package for package in packages}
     foreign = architecture_problems((package.path, package.architecture) for package in packages)

@@ -503,7 +503,7 @@ def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> 
 def _link_text(path: Path, site: Path) -> str | None:
     """Return a symbolic link's text, relative if its target is in ``site``, or `None` if the target is outside.
 
-    The dynamic loader treats a symbolic link to a file outside as a file with the link's name.
+    The dynamic loader treats a symbolic link to a file outside ``site`` as a file with the link's name.
     """
     text = path.readlink()
     # Unlike resolve(), realpath() accepts circular symlinks.
@@ -634,7 +634,7 @@ def read_tree(
 
 
 def sdk_selectors(paths: Iterable[Path], with_packages: Iterable[Path]) -> list[Path]:
-    """Return the SDK's selectors in these folders of wheels, and the selectors that ``with_packages`` names itself."""
+    """Return the SDK's selectors in these folders of wheels, and those that ``with_packages`` names directly."""
     places = (*(path for path in paths if path.is_dir()), *with_packages)
     return list(dict.fromkeys(sdist for path in places for sdist in _selectors(path)))
 
@@ -687,7 +687,7 @@ def _wheels(path: Path) -> list[Path]:
 
 
 def _other_command(path: Path) -> str:
-    """Return advice on the command for a file that isn't a wheel."""
+    """Return advice on which command to use for a file that isn't a wheel."""
     if path.name.endswith(".tar.gz"):
         return "Audit the wheels that you build from the sdist."
     return "For other files, use rocwheel inspect."

@@ -102,7 +102,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
 
 
 class KeptEntries(msgspec.Struct, frozen=True):
-    """Run path entries that stay although no given package has their folders."""
+    """Run path entries that stay even though no given package has their folders."""
 
     folders: frozenset[str] = frozenset()
     """Folders relative to site-packages. Entries for them keep their position among the other entries."""
@@ -178,8 +178,8 @@ def run_path_edit(
 ) -> SetRunpath | None:
     """Return the edit with which a file in ``folder`` finds its libraries, or `None` if no edit is needed.
 
-    ``search`` are folders in search order. The module docstring describes the rule. ``opened`` are libraries that the
-    file opens by name, regardless of whether it calls ``dlopen`` itself.
+    ``search`` contains the folders in search order. The module docstring describes the rule. ``opened`` are libraries
+    that the file opens by name, regardless of whether it calls ``dlopen`` itself.
     """
     entries = split_run_path(elf.run_path)
     judged = tuple(entry for entry in entries if entry not in kept.intended)

@@ -78,7 +78,7 @@ def layout_releases(names: Iterable[str] = ()) -> tuple[int, ...]:
 
 
 def is_newer_than_layout(soname: str) -> bool:
-    """Return whether a SONAME belongs to a later version of a layout library than in any known release."""
+    """Return whether a SONAME belongs to a later version of a layout library than any known release has."""
     version = _version(soname)
     others = [known for name in other_versions(soname) if (known := _version(name)) is not None]
     return version is not None and bool(others) and all(version > other for other in others)

@@ -69,7 +69,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     invalid: tuple[MetadataProblem, ...] = ()
     """Violations of the core metadata standard in a wheel's METADATA that installers tolerate."""
     refused: tuple[MetadataProblem, ...] = ()
-    """Faults in the headers of the wheel's archive that installers reject, although the archive is readable."""
+    """Faults in the headers of the wheel's archive that installers reject, even though the archive is readable."""
     script_problems: tuple[MetadataProblem, ...] = ()
     """The problems with the distribution's commands."""
     commands: tuple[tuple[str, str], ...] = ()
@@ -134,11 +134,11 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     tree of the files.
     """
     problem: str = ""
-    """The reason why the file couldn't be read as the kind of binary that it appears to be."""
+    """The reason that the file couldn't be read as the kind of binary that it appears to be."""
     mentions: frozenset[str] = frozenset()
     """Names of libraries in Python source, or in a binary that calls ``dlopen``."""
     obstacle: Obstacle | None = None
-    """The reason why the dynamic loader stops at the file when it searches for a library with this name."""
+    """The reason that the dynamic loader stops at the file when it searches for a library with this name."""
 
     @property
     def folder(self) -> str:
@@ -210,7 +210,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     files: tuple[InstalledFile, ...]
     is_prefix: bool = False
     unread: frozenset[str] = frozenset()
-    """The names of distributions that are given but can't be read. They may have what other files lack."""
+    """The names of distributions that are given but can't be read. They may contain what other files lack."""
 
     @cached_property
     def owners(self) -> dict[str, Distribution]:
@@ -308,7 +308,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def layout(self) -> InstalledLayout:
-        """The layout of the environment, as far as the distributions have the same layout."""
+        """The layout of the environment, to the extent that the distributions share a layout."""
         sites = {owner.layout.site for owner in self.distributions} - {""}
         return InstalledLayout(sites.pop() if len(sites) == 1 else "")
 

@@ -195,7 +195,7 @@ def _is_fault(finding: Finding) -> bool:
     """Return whether a finding prevents writing a wheel.
 
     Findings about libraries that missing packages might contain prevent writing it. Findings about a ROCm version that
-    rocwheel doesn't know yet don't.
+    rocwheel doesn't know yet don't prevent it.
     """
     is_unsure = finding.rule in _RULES_ON_LIBRARIES and finding.severity is Severity.WARNING
     may_lack = is_unsure and not is_newer_than_layout(finding.facts[0])
@@ -253,8 +253,8 @@ class WheelJob(msgspec.Struct, frozen=True):
     def run(self, progress: Progress = SILENT) -> WheelReport:
         """Write the wheel unless the audit finds faults, and return a report about it.
 
-        Raises `rocwheel.frameworks.wheel.FaultyWheelError`, and the errors of `make_spec`, `InputFiles`, `draft_wheel`,
-        and `write_draft`.
+        Raises `rocwheel.frameworks.wheel.FaultyWheelError`, and the same errors as `make_spec`, `InputFiles`,
+        `draft_wheel`, and `write_draft`.
         """
         self._check()
         spec = make_spec(self.description, self.values, source=self.source)

@@ -307,7 +307,7 @@ def draft_wheel(
 ) -> WheelDraft:
     """Return the unwritten wheel for a description and inputs, with its tags and metadata.
 
-    Raises `InputError` for a missing or damaged input, and `ProblemsError` with all problems of the wheel.
+    Raises `InputError` for a missing or damaged input, and `ProblemsError` for all problems with the wheel.
     """
     members = sorted([*_outputs(spec, inputs), *_texts(spec, commits or {})], key=lambda member: member.place)
     licenses = {place: path.read_bytes() for text in spec.license_files for place, path in inputs.texts(text).items()}

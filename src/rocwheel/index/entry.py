@@ -83,7 +83,7 @@ class _Declared(msgspec.Struct, frozen=True):
 
 
 def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tuple[str, str]] = ()) -> About:
-    """Return the information in core metadata, the file `DECLARATION_NAME`, and other pairs of extra and requirement.
+    """Return the information in core metadata, the file `DECLARATION_NAME`, and other extra-requirement pairs.
 
     Malformed values are left out, because an index lists a distribution regardless of them.
     """

@@ -69,7 +69,7 @@ def note_families(output: Path, wanted: Collection[str]) -> list[str]:
 def remove_index(folder: Path) -> None:
     """Remove the files that earlier runs wrote into an index, starting with its root page.
 
-    In this order, no page lists files that are gone. Raises `WorkError` for files that can't be removed.
+    Because of this order, no page lists files that are gone. Raises `WorkError` for files that can't be removed.
     """
     if folder.is_symlink() or not (folder / KNOWN_NAME).is_file():
         return

@@ -326,7 +326,7 @@ def find_content(
 
     ``projects`` contains the files of each project, oldest first. ``yanked`` contains the reasons for yanking files,
     keyed by name. ``gpus`` are the targets to choose from, in display order. ``url`` is the future address of the
-    index, or empty if it is unknown. ``kept`` contains projects whose rows are taken from an earlier page.
+    index, or an empty string if it is unknown. ``kept`` contains projects whose rows are taken from an earlier page.
     """
     kept = kept or {}
     taken = find_taken(projects, yanked)

@@ -121,7 +121,7 @@ class ListedProject(msgspec.Struct, frozen=True):
 
     @property
     def yanked(self) -> str | None:
-        """The reason why all files of the version are yanked, which may be empty, or `None` if some are not yanked."""
+        """The reason that all files of the version are yanked, which may be empty, or `None` if some are not yanked."""
         reasons = [file.yanked for file in self.files if file.version == self.version]
         return None if None in reasons else next(filter(None, reasons), "")
 
@@ -185,7 +185,7 @@ def noted_url(page: bytes) -> str:
 def checked_url(text: str) -> str:
     """Return the address with a slash at its end.
 
-    Raises `InputError` for another kind of address, and for characters that a shell would not read as plain text.
+    Raises `InputError` for any other kind of address, and for characters that a shell would not read as plain text.
     Raises the same error for an address with a password, which a page would publish.
     """
     expected = "an address such as https://example.org/rocm/simple/"

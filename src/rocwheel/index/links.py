@@ -1,7 +1,8 @@
 """Writes indexes whose pages link to files on other servers: one index for each stream, and one index that unites them.
 
-Next to its pages, each index keeps the hash of every file that it has ever listed. A file with another hash is refused,
-even if the other index removed the file in the meantime. Everything is read and checked before anything is written.
+Next to its pages, each index keeps the hash of every file that it has ever listed. A file with a different hash is
+refused, even if the other index removed the file in the meantime. Everything is read and checked before anything is
+written.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ def write_links(
 
     The pages have the hashes, yank marks, dates, and required Python versions from the other indexes. Sizes and dates
     that a page lacks come from the file's server. Core metadata is listed only if the server has it with the right
-    hash. Before any change, raises all problems: the problems of `choose_links`, and changed hashes. Files that are
-    gone from their server are left out, and raised at the end.
+    hash. Before any change, raises all problems: the problems from `choose_links`, and changed hashes. Files that are
+    gone from their server are left out, and the errors about them are raised at the end.
     """
     with step(progress, "reading the indexes"):
         chosen = choose_links(upstreams)

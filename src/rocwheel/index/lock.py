@@ -1,6 +1,6 @@
 """Locks requirements for GPUs: uv resolves them, and the result is compared with the request (:pep:`751`).
 
-When the selector is built, it decides some requirements based on the machine's GPUs, unless an environment variable
+When the selector is built, it chooses some requirements based on the machine's GPUs, unless an environment variable
 lists GPUs. The locking machine is seldom the installing machine. Therefore, the GPUs are always listed, and the result
 is checked.
 """
@@ -444,7 +444,7 @@ _GPU_REMEDY = "Specify GPUs that have packages with --targets."
 
 
 def why_not(said: str) -> tuple[str, str]:
-    """Return the reason why requirements can't be resolved, as a single line, and a remedy."""
+    """Return the reason that requirements can't be resolved, as a single line, and a remedy."""
     build = _BUILD.search(said)
     no_gpu = _NO_GPU.search(" ".join(build[1].split())) if build else None
     if no_gpu:

@@ -89,7 +89,7 @@ class LockFile:
         return LockFile({**self._tables, "packages": _without_users(self._tables["packages"])})
 
     def with_queries(self) -> tuple[str, ...]:
-        """Return the web server URLs that have a query, in the form for messages.
+        """Return the web server URLs that have a query, as shown in messages.
 
         A query may be a secret, such as a token, or may identify the file on the server, so it stays.
         """

@@ -325,7 +325,7 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Ma
 
     ``bases`` contains the path to each new file, keyed by name. Raises `InputError` or `ProblemsError` for a file whose
     contents differ from the published file with its name. Raises the same errors for a distribution that is published
-    with another file name.
+    under another file name.
     """
     added = list(new)
     raise_all(place, list(_conflicts(place, published, added)))
@@ -337,7 +337,7 @@ def merge(place: str, published: Published, new: Iterable[IndexEntry], bases: Ma
 
 
 def _is_news(entry: IndexEntry, there: IndexEntry | None) -> bool:
-    """Return whether a page must change for a file, because the file is new or has a new size that may change."""
+    """Return whether a page must change for a file that is new, or that has no fixed hash and has a new size."""
     return there is None or (not entry.sha256 and entry.size != there.size)
 
 
@@ -499,5 +499,5 @@ class PageReader:
             raise InputError(place, f"{found}, because it is gone from the store", remedy=MEND) from e
 
     def place(self, project: str, form: str) -> str:
-        """Return the URL of a page, in the form for messages. ``form`` is the format."""
+        """Return the URL of a page, as shown in messages. ``form`` is the format."""
         return self._store.place(self._layout.page(project, form))

@@ -139,7 +139,7 @@ class IndexSource:
 
     @property
     def url(self) -> str:
-        """The URL in the form for messages."""
+        """The URL as shown in messages."""
         return shown_url(self.address)
 
     def projects(self) -> tuple[str, ...]:

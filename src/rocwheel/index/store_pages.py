@@ -124,10 +124,11 @@ class Pages(PageReader):
         """Change marks of the files that the page lists, and return the new contents.
 
         A mark that is only in the HTML page is a manual edit, and counts. A mark that is being removed from both pages
-        is also only in the HTML page for a time, but must not count. Therefore, the removal has three steps:
+        is also only in the HTML page for a time, but must not be counted. Therefore, the removal has three steps:
 
-        1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page counts. 2. The HTML page
-        loses the mark. 3. The JSON page omits the value, as for every other file.
+        1. The JSON page lists the file as not yanked. From then on, no mark in the HTML page counts.
+        2. The HTML page loses the mark.
+        3. The JSON page omits the value, as for every other file.
 
         A publisher may read the HTML page before step 2 and the JSON page after step 3. This publisher notices that the
         HTML page has changed, and reads both pages again. Changes based on older pages are rejected because the JSON
@@ -152,7 +153,7 @@ class Pages(PageReader):
         return read.html, ReadPages(read.published, read.json, html)
 
     def _has_left_json(self, project: str, read: ReadPages) -> bool:
-        """Return whether a publisher may have written this JSON page, because it is either noted or as generated."""
+        """Return whether a publisher may have written this JSON page: it is noted or equals a generated page."""
         json, noted = read.json.data, self._noted.get(project)
         if read.json is NOTHING or (noted and noted.has_left(json)):
             return True
@@ -165,8 +166,8 @@ class Pages(PageReader):
     def _has_left_html(self, project: str, read: ReadPages, html: LoadedFile) -> bool:
         """Return whether a publisher may have written this HTML page, because it belongs to the JSON page in ``read``.
 
-        If the JSON page is the noted one, the HTML page must be the noted one, too. Next to another JSON page, a killed
-        publisher may have left an older HTML page.
+        If the JSON page is the noted one, the HTML page must be the noted one, too. Next to a different JSON page, a
+        killed publisher may have left an older HTML page.
         """
         noted = self._noted.get(project)
         if html is NOTHING or (noted and noted.has_left_html(html.data)):

@@ -24,7 +24,7 @@ _YEAR_10000 = 253402300800 * 1_000_000
 DAY = 86_400 * 1_000_000
 """One day in microseconds."""
 _FIRST_RELEASE = 1_735_689_600 * 1_000_000
-"""A date in 2025, before the first release of rocwheel. An earlier clock is wrong, for example after a dead battery."""
+"""A date in 2025, before the first release of rocwheel. An earlier clock is wrong, for example, if its battery died."""
 
 
 def render_time(microseconds: int) -> str:

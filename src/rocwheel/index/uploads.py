@@ -57,7 +57,7 @@ def put_same(
 
     ``advance`` is the same as in `Store.put`.
 
-    ``stamp`` belongs to the file with this hash. A file with another stamp is not stored with that hash.
+    ``stamp`` belongs to the file with this hash. A file with a different stamp is not stored with that hash.
     """
     try:
         store.put(name, source, sha256=sha256, stamp=stamp, advance=advance)

@@ -38,7 +38,7 @@ def change_marks_of(
     Yield each index, its report, and the names of the files.
 
     Files are specified by path, URL, or name. ``make`` returns the marks for files with these names. Raises
-    `InputError` for locations without an index, and the errors of `change_marks` and `change_published_marks`.
+    `InputError` for locations without an index, and the same errors as `change_marks` and `change_published_marks`.
     """
     for place in [output] if output else files:
         refuse_web_url(place)

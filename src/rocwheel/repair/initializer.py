@@ -44,7 +44,7 @@ class VersionCheck(msgspec.Struct, frozen=True):
     pattern: str = ""
     """A regular expression that replaces ``text`` in the check, if ``rocm_sdk`` itself doesn't support such a check."""
     fails: bool = True
-    """Whether another version causes an error instead of a warning."""
+    """Whether a different version causes an error instead of a warning."""
 
 
 def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -66,8 +66,8 @@ def initializer_member(
 
     Return an empty dictionary if the wheel already has the module.
 
-    Raises `InputError` for a wheel without a Python package for the module, and for a wheel with another module of that
-    name.
+    Raises `InputError` for a wheel without a Python package for the module, and for a wheel with a different module of
+    that name.
     """
     loadable = [file for file in files if file.is_loadable]
     folder = _package_folder(loadable)

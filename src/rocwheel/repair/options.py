@@ -11,7 +11,7 @@ from rocwheel.audit.wheel_toolkits import ToolkitOption
 from rocwheel.binary.elf.dynamic import RunpathTag
 
 Mismatch = Literal["fail", "warn"]
-"""The reaction of ``_rocm_init.py`` to another version of the SDK."""
+"""The reaction of ``_rocm_init.py`` to a different version of the SDK."""
 
 Pin = Literal["release", "none", "minor", "exact"]
 """How added requirements specify a version.

@@ -324,7 +324,7 @@ def make_report(
 def _compare(
     against: Path, read_side: Callable[[Sequence[Path]], ReadFiles], new: ReadFiles, unread: list[RocwheelError]
 ) -> Against:
-    """Return the differences from the older state, or the reason why it can't be read.
+    """Return the differences from the older state, or the reason that it can't be read.
 
     Raises `WorkError` for system errors.
     """

@@ -71,7 +71,7 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     same_as: str = ""
     """The path of the file of which this file is a hard link."""
     problem: str = ""
-    """The reason why the file couldn't be read."""
+    """The reason that the file couldn't be read."""
 
 
 class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class PackageFacts(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...] = ()
     """The GPU targets of the code in the package's files."""
     problem: str = ""
-    """The reason why the package couldn't be read."""
+    """The reason that the package couldn't be read."""
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -152,7 +152,7 @@ class Graph(msgspec.Struct, frozen=True):
     files: tuple[Loading, ...] = ()
     findings: tuple[FoundFault, ...] = ()
     problem: str = ""
-    """The reason why there is no graph."""
+    """The reason that there is no graph."""
     lost: tuple[LostCode, ...] = ()
 
 
@@ -209,7 +209,7 @@ class Against(msgspec.Struct, frozen=True):
     """The files, largest differences first."""
     targets: tuple[TargetGrowth, ...] = ()
     problem: str = ""
-    """The reason why the older state can't be read. In this case, all other fields are empty."""
+    """The reason that the older state can't be read. In this case, all other fields are empty."""
 
 
 class Code(str, enum.Enum):

@@ -292,7 +292,7 @@ def write_promoted(
 ) -> Path:
     """Write a distribution to its place below ``folder``, and return the path. An unchanged file is copied as is.
 
-    Raises the errors of `check_members`. Otherwise, the new RECORD would hide that the files were modified.
+    Raises the same errors as `check_members`. Otherwise, the new RECORD would hide that the files were modified.
     """
     path = folder / promotion.place
     candidate = promotion.candidate

@@ -70,7 +70,7 @@ def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[st
 def served_settings(codes: Iterable[TargetId]) -> frozenset[TargetId]:
     """Return the GPUs that find their own code in ``codes``, as processors with a setting for every feature.
 
-    Code for generic processors counts as own code, because readers also look up generic processors by name.
+    Code for generic processors counts as the GPU's own code, because readers also look up generic processors by name.
     """
     offered = tuple(codes)
     processors = dict.fromkeys(code.processor for code in offered)
@@ -187,7 +187,7 @@ def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> BundleUnit:
 
 
 def _unsplittable(entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
-    """Yield content that archives can't hold: SPIR-V, code with other offload kinds, and code that no GPU would get."""
+    """Yield content that archives can't hold: SPIR-V, code with other offload kinds, and code that no GPU loads."""
     for entry in entries:
         if entry.target is not None and entry.target.processor == SPIRV:
             yield "SPIR-V", "only code objects, because runtimes don't find other code in archives"
@@ -312,7 +312,7 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
     def markers(self, path: str = "") -> tuple[Marker, ...]:
         """Return the distinct markers for the wrappers; ``path`` is another name of the file.
 
-        Units in one group share a marker, unless their bundles have other names or another order of entries.
+        Units in one group share a marker, unless the names or the order of the entries in their bundles differ.
         """
         return tuple(dict.fromkeys(marker for _, marker in self._iter_markers(path or self.path)))
 

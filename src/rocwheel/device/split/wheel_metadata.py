@@ -79,7 +79,7 @@ def is_device_extra(extra: str) -> bool:
 
 
 def is_family(target: str) -> bool:
-    """Return whether the name of a target or family, normalized or not, is a family's."""
+    """Return whether the name of a target or family, normalized or not, belongs to a family."""
     return any(find_family(spelling) is not None for spelling in (target, target.replace("-", "_")))
 
 
@@ -238,7 +238,7 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
 
     Raises `InputError`, or `ProblemsError` for several problems, for files that aren't wheels, damaged wheels, and
     wheel variants (a draft). Also raises errors for members that installers refuse, and for a missing METADATA, WHEEL,
-    name, or version. There must be only one ``.dist-info``, and the name and version must match the file name.
+    name, or version. There must be exactly one ``.dist-info``, and the name and version must match the file name.
     """
     source = shown or str(path)
     if label := split_label(path.name)[1]:
@@ -274,7 +274,7 @@ def read_finished_wheel(path: Path, shown: str = "") -> FinishedWheel:
 def read_checked_wheel(path: Path, shown: str = "") -> FinishedWheel:
     """Read a wheel like `read_finished_wheel`, and check all its members against RECORD before they are copied.
 
-    Also raises the errors of `check_members`. A ``shown`` wheel was just packed from a folder, and isn't checked.
+    Also raises the same errors as `check_members`. A ``shown`` wheel was just packed from a folder, and isn't checked.
     """
     wheel = read_finished_wheel(path, shown)
     if not shown:
@@ -425,7 +425,7 @@ _CR_ALONE = re.compile(rb"\r(?!\n)")
 def check_copied(wheel: FinishedWheel) -> None:
     """Raise `InputError`, or `ProblemsError` for several problems, for METADATA that prevents a split.
 
-    The problems are headers with lines that end in only CR, and invalid values that device wheels would also get.
+    The problems are headers with lines that end in a bare CR, and invalid values that device wheels would also get.
     """
     place = f"{wheel.source}: METADATA"
     if _CR_ALONE.search(re.split(rb"(?<=\n)\r?\n", wheel.metadata, maxsplit=1)[0]):
@@ -551,7 +551,7 @@ class WheelSplitOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Literal requirements that replace `device_requires` for some targets, keyed by normalized name."""
     jobs: int = 1
     dry_run: bool = False
-    """Whether to write nothing; then, wheels have no size in the report."""
+    """Whether to write nothing. If so, wheels have no size in the report."""
     progress: Progress = SILENT
 
     def requires_of(self, target: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ _INTERPRETER = re.compile(r"(?:.*/)?python(3\.[0-9]{1,2})", re.DOTALL)
 class OldOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An option or variable of the old tool.
 
-    ``now`` is its replacement. ``dropped`` is the reason why it has no replacement. ``wrong`` describes a bug of the
+    ``now`` is its replacement. ``dropped`` is the reason that it has no replacement. ``wrong`` describes a bug in the
     old tool.
     """
 

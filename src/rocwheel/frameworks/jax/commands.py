@@ -179,9 +179,9 @@ def render_makefile(
     options: BuildOptions,
     commands_for: Callable[[BazelSettings, BuildOptions], Sequence[Command]] = wheel_commands,
 ) -> str:
-    """Return the Makefile's text. If the options have no version, so has the Makefile.
+    """Return the Makefile's text. If the options have no version, neither does the Makefile.
 
-    Raises the errors of ``commands_for``.
+    Raises the same errors as ``commands_for``.
     """
     if options.version:
         check_version(options.version)

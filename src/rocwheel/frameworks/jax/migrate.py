@@ -87,12 +87,12 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return set(filter(str.strip, self.new.splitlines())) - set(f"{self.old}{self.after}".splitlines())
 
     def count(self, text: str) -> int:
-        """Return how often a text contains the old text."""
+        """Return how many times a text contains the old text."""
         old = self._old(text)
         return text.count(old) if old else 0
 
     def applied(self, text: str) -> str:
-        """Return the edited text. The text must contain the old text once."""
+        """Return the edited text. The text must contain the old text exactly once."""
         return text.replace(self._old(text), self.after + self.new)
 
     def _old(self, text: str) -> str:

@@ -84,7 +84,7 @@ def run_path_patch(checkout: Path, settings: BazelSettings | None = None) -> str
 
 
 def shorten_run_paths(text: str, settings: BazelSettings, path: str = RPATH_FILE) -> str:
-    """Return the text of ``rocm_rpath.bzl`` with short run paths. Raises the errors of `run_path_patch`."""
+    """Return the text of ``rocm_rpath.bzl`` with short run paths. Raises the same errors as `run_path_patch`."""
     file = StarlarkFile(path, text)
     parts = _parts(file)
     families, function, old, linkopts = (parts[name] for name in (_FAMILIES, _FUNCTION, _OLD, _LINKOPTS))

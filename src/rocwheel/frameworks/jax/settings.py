@@ -96,7 +96,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     compiler_version: int = 0
     """The compiler's major version. If 0, the path contains the version."""
     rocm_path: str = ""
-    """The folder of the ROCm for the build. Empty if the workspace has its own."""
+    """The folder of the ROCm installation for the build. Empty if the workspace has its own."""
     rocm_version: str = "7"
     """ROCm's major version, which is part of the wheels' names."""
     cpu_features: CpuFeatures = "release"
@@ -114,7 +114,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     configs: tuple[str, ...] = ()
     """The workspace's configs that ``rocm_build`` includes."""
     options: tuple[str, ...] = ()
-    """Further options for ``rocm_build``, copied literally."""
+    """Additional options for ``rocm_build``, copied literally."""
     remote_execution: str = ""
     """A file in the workspace that defines ``rocm_rbe``. With this file, ``rocm_build_remote`` builds remotely."""
     wheel_sources: tuple[str, ...] = ("jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py")
@@ -148,7 +148,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
     @property
     def system_run_paths(self) -> tuple[str, ...]:
-        """The absolute run path entries. They are intended, although the audit would warn about them."""
+        """The absolute run path entries. They are intended, even though the audit would warn about them."""
         return tuple(entry for entry in self.search if entry.startswith("/"))
 
 
@@ -196,7 +196,7 @@ def is_search_entry(entry: str) -> bool:
 
 
 def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each value whether it is valid, a description of the value, and the expected value."""
+    """For each value, yield whether it is valid, a description of the value, and the expected value."""
     versions, remote = settings.python_versions, settings.remote_execution
     if settings.tree == "jax":
         yield from _unused(settings)

@@ -175,7 +175,7 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
         """Write the files, and return the unified diffs from the old texts.
 
         Unless ``force`` is true, raises `HandEditedFilesError` with all edited files before writing any file. Raises
-        the errors of `GeneratedFile.write`.
+        the same errors as `GeneratedFile.write`.
         """
         if not force and (edited := list(self._edited(folder))):
             raise HandEditedFilesError(str(folder), edited)
