@@ -206,8 +206,8 @@ class _Families(msgspec.Struct, frozen=True):
 def read_known(output: Path) -> KnownIndex:
     """Return the records of earlier runs with this version, or empty records if the file is missing or damaged.
 
-    If the file has a different format, if a different version wrote it, or if another user may have written it, only the
-    lists of written and yanked files are used. Someone who can change these lists can also change the pages.
+    If the file has a different format, if a different version wrote it, or if another user may have written it, only
+    the lists of written and yanked files are used. Someone who can change these lists can also change the pages.
     """
     known = _read_last(output)
     begun = _decode(read_if_readable(output / BEGUN_NAME), Journal)
