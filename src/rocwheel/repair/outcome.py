@@ -43,7 +43,7 @@ _RULES = (
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """A problem in a wheel that no edit fixes, with the violated audit rule and the file's source."""
+    """A problem in a wheel that no edit can fix, with the violated audit rule and the file's source."""
 
     rule: str
     text: str
@@ -81,7 +81,7 @@ class RepairedTree:
         return tuple(name for name in used if name in self._given or not (is_left_out and is_sdk_package(name)))
 
     def leftovers(self, owner: Distribution) -> tuple[Leftover, ...]:
-        """Return the problems in a wheel that no edit fixes, except for libraries that the system should provide."""
+        """Return the problems in a wheel that no edit can fix, except for libraries that the system should provide."""
         return tuple(
             Leftover(
                 finding.rule,

@@ -278,7 +278,7 @@ def scope_places(process: Process, index: int) -> tuple[str, ...]:
 
 
 def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[Regression]:
-    """Yield libraries that an object lacks if it replaces another given library that lacked no libraries.
+    """Yield libraries that an object lacks if it replaces another given library that lacked none.
 
     If a package's library replaces a library on the machine, this function assumes that the machine's library found its
     dependencies.

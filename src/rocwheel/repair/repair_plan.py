@@ -106,7 +106,7 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     Folders of given packages are omitted, because their libraries are known.
     """
     left: dict[str, str]
-    """Members that don't change because their edit would take a library away, with a description of the loss."""
+    """Members that don't change because their edit would take away a library, with a description of the loss."""
     notes: tuple[str, ...] = ()
     """Results that are based on assumptions. Users should check them before they publish the wheel."""
 

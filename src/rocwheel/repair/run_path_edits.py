@@ -264,7 +264,7 @@ class _Choice:
         return tuple(name for name in sorted(opened_names(file)) if gone and name in places.providers)
 
     def fallbacks(self, file: InstalledFile, tag: RunpathTag) -> Iterator[SetRunpath]:
-        """Yield edits of a file that take away fewer and fewer folders. Edits that change nothing are omitted.
+        """Yield edits of a file that take away progressively fewer folders. Edits that change nothing are omitted.
 
         Before each edit comes the edit that a second repair would make. It may drop more folders, because some folders
         now come first.

@@ -288,7 +288,7 @@ def read_files(
 
 
 def _nested(each: Mapping[str, Path]) -> list[RocwheelError]:
-    """Return a problem for each path that is inside another path, because its files would count twice."""
+    """Return a problem for each path that is inside another path, because its files would be counted twice."""
     return [
         InputError(
             path, f"is in {each[outer]}, which the report already includes", remedy="Pass only one of the two paths."

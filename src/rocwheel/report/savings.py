@@ -63,7 +63,7 @@ _MOST_RAW = 4 << 30
 
 
 class MeasuredCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The bundles in a file, in bytes. In an estimate, bundles that weren't measured count like the others."""
+    """Measurements of a file's bundles, in bytes. In an estimate, unmeasured bundles are counted like the others."""
 
     host: int
     """The number of bytes outside of bundles."""
@@ -186,7 +186,7 @@ def find_savings(
     packed: int | None,
     is_estimated: bool,
 ) -> Savings | None:
-    """Return the sizes after each action, or `None` without device code.
+    """Return the sizes after each action, or `None` if there is no device code.
 
     ``measured`` is keyed by index in ``files``.
 
@@ -215,7 +215,7 @@ def find_savings(
 
 
 def _serving(gpu: str) -> Callable[[str], bool]:
-    """Return a function that returns whether code for a target runs on a GPU, regardless of its feature settings."""
+    """Return a function that tells whether code for a target runs on a GPU, regardless of its feature settings."""
     owned = TargetId(gpu)
 
     @cache

@@ -69,7 +69,7 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None = None
     """The target of a symlink."""
     same_as: str = ""
-    """The path of the file of which this file is a hard link."""
+    """The path of the file that this file is a hard link to."""
     problem: str = ""
     """The reason that the file couldn't be read."""
 
@@ -285,6 +285,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: tuple[Copies, ...] = ()
     graph: Graph = Graph()
     savings: Savings | None = None
-    """The possible savings, or `None` without device code."""
+    """The possible savings, or `None` if there is no device code."""
     against: Against | None = None
-    """The comparison, or `None` without an older state."""
+    """The comparison, or `None` if there is no older state."""

@@ -54,8 +54,8 @@ class RetryPolicy:
         """Wait before the next attempt. If this was the last attempt, raise ``error`` with the number of attempts.
 
         An attempt that makes progress (``has_progress``) restarts the count. If a store requests a wait, the retry
-        doesn't happen earlier. If the store requests a wait of several minutes, there is no retry. Retries by obstore
-        count as attempts.
+        doesn't happen before the wait is over. If the store requests a wait of several minutes, there is no retry.
+        Retries by obstore count as attempts.
         """
         # obstore doesn't report its retries after an interrupted body, so they count as one attempt.
         self._attempts += error.attempts

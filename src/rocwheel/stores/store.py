@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StoreError(WorkError):
-    """A store rejected a request or could not execute it. ``source`` is the URL of the file or of the store."""
+    """A store rejected a request or couldn't carry it out. ``source`` is the URL of the file or of the store."""
 
 
 class MissingFileError(StoreError):

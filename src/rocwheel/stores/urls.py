@@ -27,7 +27,7 @@ _RELATIVE = re.compile(r"[^:/?#]*(?:[/?#]|$)")
 
 
 def is_url(text: object) -> bool:
-    """Return whether text is a URL and not a path.
+    """Return whether text is a URL rather than a path.
 
     A URL has a scheme of letters and digits, followed by ``://``. In a path, a slash would precede these characters.
     Schemes that stores don't support also count, so that `parse_url` can reject them.
@@ -66,7 +66,7 @@ def leads_to_web(address: str) -> bool:
 def parse_url(url: str) -> tuple[str, str, str]:
     """Return the scheme, host, and path of a store's URL. The path has no outer slashes, and its quoting is unchanged.
 
-    Raises `InputError` for another scheme, for a URL without a host or bucket, for an invalid port, and for control
+    Raises `InputError` for any other scheme, for a URL without a host or bucket, for an invalid port, and for control
     characters. For S3, a user, a query, or folders named ``..`` are also errors. For files, a missing path, a query, or
     a fragment are also errors.
     """

@@ -361,7 +361,7 @@ class WebPage(msgspec.Struct, frozen=True):
 def read_web_page(url: str, *, accept: str = "*/*", limit: int = LARGEST_PAGE) -> WebPage:
     """Return the page at an ``http(s)`` URL, with at most ``limit`` bytes, in a format from ``accept`` (:rfc:`9110`).
 
-    Raises a `StoreError` if the page is unavailable after several attempts. Raises `InputError` for another kind of
+    Raises a `StoreError` if the page is unavailable after several attempts. Raises `InputError` for any other kind of
     URL, a longer page, and a forbidden redirect.
     """
     return retry(lambda: _read(url, accept, limit))

@@ -152,7 +152,7 @@ def parse_desc(text: str, source: str) -> dict[str, str]:
     """Read ``amdgpu_targets.desc``; return the description of each flag, keyed by the flag, which is a target name.
 
     Raises `InputError`, or `ProblemsError` for several problems, for malformed lines and repeated flags. After ten such
-    lines, the file counts as another kind of file, and later lines aren't reported.
+    lines, the file counts as a different kind of file, and later lines aren't reported.
     """
     found: dict[str, str] = {}
     problems: list[InputError] = []

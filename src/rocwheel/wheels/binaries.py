@@ -81,7 +81,7 @@ class Binary(msgspec.Struct, frozen=True):
 
 
 def is_wheel(path: Path) -> bool:
-    """Return whether a file is a ZIP archive, like a wheel, and not a binary with an appended archive.
+    """Return whether a file is a ZIP archive, like a wheel, rather than a binary with an appended archive.
 
     Raises `InputError` if the file can't be read.
     """

@@ -136,8 +136,8 @@ class EditedContent:
 class SequenceContent:
     """Several pieces of content in sequence, such as the members of a tar with their headers.
 
-    ``joints`` contains the best offsets for cuts, in ascending order. Each depends only on the bytes after it, so it
-    moves with these bytes.
+    ``joints`` contains the best offsets for cuts, in ascending order. Each joint depends only on the bytes after it, so
+    it moves with these bytes.
     """
 
     def __init__(self, parts: tuple[Content, ...], joints: tuple[int, ...] = ()) -> None:

@@ -137,7 +137,7 @@ def _describe_patch(changes: FilePatch) -> Iterator[object]:
 
 
 _NOTED = 256 << 10
-"""The size in bytes from which a content hash is stored. Reading fewer bytes costs no more than a lookup."""
+"""The minimum size in bytes of content whose hash is stored. Reading fewer bytes costs no more than a lookup."""
 
 
 class KnownMember(msgspec.Struct, frozen=True, array_like=True):

@@ -179,12 +179,12 @@ _PART_SAMPLE = 4 << 10
 _SAMPLES = 4
 _SAMPLED = _SAMPLES * _PART_SAMPLE
 _PART_SAMPLED_FROM = 32 << 10
-"""The size in bytes from which pieces are sampled.
+"""The minimum size in bytes of pieces that are sampled.
 
 Smaller pieces may repeat preceding bytes as a whole, which a sample doesn't show.
 """
 _LIBDEFLATE_FROM = 512 << 10
-"""The size in bytes from which libdeflate is used.
+"""The minimum size in bytes for which libdeflate is used.
 
 Fewer bytes gain less from libdeflate than they lose without the preceding bytes. A single piece between other pieces is
 usually a border between dense bytes and zeros, in which no final block is found.
@@ -464,7 +464,7 @@ def codec_identity() -> bytes:
 
 @cache
 def xz_identity() -> bytes:
-    """Return the identity of xz, whose library doesn't give its version to Python, and whose sample takes longer."""
+    """Return the identity of xz, whose library doesn't report its version to Python, and whose sample takes longer."""
     return hashlib.sha256(codec_identity() + codec_sample("xz").encode()).digest()
 
 

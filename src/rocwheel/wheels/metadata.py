@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CoreMetadataError(ValueError):
-    """An error for text that isn't core metadata. The error message gives the reason."""
+    """An error for text that isn't core metadata. The error message states the reason."""
 
 
 def parse_core_metadata(data: bytes) -> tuple[RawMetadata, dict[str, list[str]]]:
@@ -98,7 +98,7 @@ def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) 
 
 
 def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
-    """Return METADATA with exactly these values of a field, instead of its first line or at the end of the headers."""
+    """Return METADATA with exactly these values of a field, in place of its first line or at the end of the headers."""
     end = _headers_end(metadata)
     line = _lines_of(field)
     first = line.search(metadata, 0, end)

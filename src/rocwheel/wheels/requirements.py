@@ -61,13 +61,13 @@ def exact_pattern(version: Version) -> str:
 
 _WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
-"""The minor versions of Python 3 that are checked for a wheel for any Python version."""
+"""The minor versions of Python 3 that are checked for a wheel that supports any Python version."""
 _MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 _PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
 Interpreter = tuple[int, tuple[str, str]]
 """A minor version of Python 3, and the values of ``sys_platform`` and ``platform_machine``."""
 ALL_INTERPRETERS: tuple[Interpreter, ...] = tuple(product(_MINORS, _PLATFORMS))
-"""The interpreters that are checked for a wheel for any Python version and platform."""
+"""The interpreters that are checked for a wheel that supports any Python version and platform."""
 _NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
 
 
@@ -246,7 +246,7 @@ def refusing_requirement(name: str, version: str, target: str, families: Iterabl
 
 
 def is_refusing(requirement: Requirement) -> bool:
-    """Return whether a requirement can deliberately never be met, like the requirements from `refusing_requirement`."""
+    """Return whether a requirement is deliberately impossible to meet, like those from `refusing_requirement`."""
     return any(f".{_REFUSAL}" in specifier.version for specifier in requirement.specifier)
 
 

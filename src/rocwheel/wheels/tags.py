@@ -83,7 +83,7 @@ class PlatformTag(msgspec.Struct, frozen=True):
     machine: str = ""
     """The machine in the spelling of the tag, such as ``x86_64`` or ``amd64``; empty means any machine."""
     glibc: tuple[int, int] | None = None
-    """The oldest glibc that the tag promises to support, or `None` without a version, as in ``linux_x86_64``."""
+    """The oldest glibc that the tag promises to support, or `None` if it has no version, as in ``linux_x86_64``."""
 
     @property
     def is_local(self) -> bool:

@@ -171,7 +171,7 @@ def _used_records(records: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _iter_records(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pax records, each ``LENGTH KEYWORD=VALUE`` and a line feed. A keyword's last record counts."""
+    """Yield the pax records, each ``LENGTH KEYWORD=VALUE`` and a line feed. A keyword's last record wins."""
     start = 0
     while start < len(data):
         digits = data[start : start + _LENGTH_DIGITS].partition(b" ")[0]

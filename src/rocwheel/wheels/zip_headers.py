@@ -165,7 +165,7 @@ def _name_problem(info: zipfile.ZipInfo) -> tuple[str, str] | None:
 
 
 def require_one_name(source: str, own: bytes, *extras: bytes) -> None:
-    """Raise `InputError` if extra fields give a member another name (APPNOTE.TXT 4.6.9)."""
+    """Raise `InputError` if extra fields give a member a different name (APPNOTE.TXT 4.6.9)."""
     for extra in extras:
         for kind, _, data in iter_extra_fields(extra):
             if kind == UNICODE_PATH and data[_UNICODE_PATH_HEAD:] != own:

@@ -33,7 +33,7 @@ _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
 _TAKEN_BESIDE = 32 << 20
-"""The size in bytes from which another thread hashes and writes the bytes that this thread inflates."""
+"""The minimum size in bytes for which another thread hashes and writes the bytes that this thread inflates."""
 
 
 class ZipMember(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 MOST_RECORDS = 64 << 10
-"""The maximum size in bytes of a header with a long name or a large size. A path has at most 4096 bytes."""
+"""The maximum size in bytes of a header with a long name or a large size. A path is at most 4096 bytes long."""
 
 _BUFFER = 128 << 10
 """The number of bytes that `tarfile` reads at a time.
@@ -184,7 +184,7 @@ class _XzReader(io.RawIOBase):
 
 
 MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
-"""Modules with a function ``open``. The first module that exists is used."""
+"""Modules with an ``open`` function. The first module that exists is used."""
 
 LIBRARY = "libzstd.so.1"
 """The name of libzstd.

@@ -213,7 +213,7 @@ load_alone(sys.argv[1])
 
 
 def is_native_dll(path: Path) -> bool:
-    """Return whether a file is a DLL that this machine can load, and not a data file with the name of a DLL."""
+    """Return whether a file is a DLL that this machine can load, rather than a data file with the name of a DLL."""
     try:
         read_imports(path)
     except (DamagedDllError, OSError):

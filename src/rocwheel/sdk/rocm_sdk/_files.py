@@ -111,7 +111,7 @@ def _mode(path: Path) -> int:
 
 
 SHOWN = 60
-"""The maximum number of characters of a wrong value in a message."""
+"""The maximum number of characters of an invalid value that a message shows."""
 
 
 class DamagedFileError(ValueError):

@@ -180,8 +180,8 @@ def describe_file(path: Path) -> tuple[str, str]:
 def _append(record: Path, rows: list[list[str]]) -> bool:
     """Add rows in a single system call, which a signal can't interrupt. Return whether all rows were written.
 
-    If the disk doesn't accept all rows, RECORD stays unchanged. Some disks report that only when the file is synced. A
-    new file that replaces RECORD would need a name that RECORD lists.
+    If the disk doesn't accept all rows, RECORD stays unchanged. Some disks report that failure only when the file is
+    synced. A new file that replaces RECORD would need a name that RECORD lists.
     """
     data = _text(rows).encode()
     with record.open("r+b", buffering=0) as file:
