@@ -116,7 +116,7 @@ NOTHING = BinaryFacts()
 
 
 def read_facts(item: Item) -> BinaryFacts:
-    """Return the data about a file. Damage becomes its ``problem``. Raises `WorkError` for a system failure."""
+    """Return the data about a file. Damage is recorded in its ``problem``. Raises `WorkError` for a system failure."""
     if item.link is not None or item.content is None:
         return NOTHING
     try:

@@ -299,7 +299,7 @@ def open_side(path: Path, *, unread: list[RocwheelError] | None = None, every: b
     A folder is an environment, a build, a set of distributions, an index, artifacts, or any other files. The first kind
     that matches applies. Only the metadata is read. Compiled Python files in folders count only with ``every``. Raises
     `InputError` for other paths and empty paths, and `ProblemsError` for several unreadable packages. If ``unread`` is
-    a list, the problems of packages in a folder are appended to it instead, and the side contains the other packages.
+    a list, the problems with packages in a folder are appended to it instead, and the side contains the other packages.
     """
     with ExitStack() as stack:
         try:

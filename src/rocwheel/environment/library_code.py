@@ -102,7 +102,7 @@ class Reach(enum.Enum):
     FAILS = "fails"
     """The library fails on GPUs that its package supports."""
     UNCLEAR = "unclear"
-    """The library fails on GPUs that its package may not support, because other libraries also lack code for them."""
+    """The library fails on GPUs that its package might not support, because other libraries also lack code for them."""
     COMPILES = "compiles"
     """The library works, but compiles kernels at first use."""
 
@@ -277,7 +277,7 @@ class CodeTree:
             meant = tuple(dict.fromkeys([*meant, *map(TargetId, sorted(processors))]))
         lacking: dict[tuple[str, str, Reach, bool], list[TargetId]] = defaultdict(list)
         holders = {self._packages[place] for place in folder.files}
-        # Device packages are complete only together with the packages for all other GPUs, which may not be given.
+        # Device packages are complete only together with the packages for all other GPUs, which might not be given.
         is_whole = file.package in holders or not any("gfx" in holder for holder in holders)
         is_own = bool(own) or folder.opener.everywhere
         for target in own or meant:

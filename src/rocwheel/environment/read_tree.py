@@ -103,7 +103,7 @@ def with_binary_facts(
 ) -> InstalledFile:
     """Return the file with data from its contents.
 
-    Damage to the file or its device code becomes a problem of the file.
+    Damage to the file or its device code is recorded as a problem with the file.
 
     With ``headers_only``, only the headers of device code are read. Without ``whole``, bytes that only affect checksums
     aren't read.
@@ -157,8 +157,8 @@ def read_wheels(
 ) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read several wheels. ``how`` defines how members are unpacked and hashed.
 
-    A damaged member becomes a problem of its file. Raises `InputError` for a file that isn't a wheel or isn't named
-    like a wheel, and for damaged metadata.
+    Damage to a member is recorded as a problem with its file. Raises `InputError` for a file that isn't a wheel or
+    isn't named like a wheel, and for damaged metadata.
     """
     opened = [_open_wheel(path, context=context) for path in paths]
     files: list[InstalledFile] = []
@@ -283,7 +283,7 @@ def _read_pair(wheel_and_member: tuple[str, ZipMember]) -> InstalledFile:
 
 
 def _read_file(wheel: str, member: ZipMember, how: WheelReading) -> InstalledFile:
-    """Return the data of a member. Damage becomes a problem of the file, so that reading continues."""
+    """Return the data of a member. Damage is recorded as a problem with the file, so that reading continues."""
     file = InstalledFile(
         path=installed_path(member.name, wheel_layout(wheel.rpartition("/")[2])),
         distribution=wheel,
@@ -434,7 +434,7 @@ def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
 
 
 def _with_devel_files(file: InstalledFile) -> InstalledFile:
-    """Return a file with the paths of its packed development files. Damage becomes a problem of the file."""
+    """Return a file with the paths of its packed development files. Damage is recorded as a problem with the file."""
     if file.link is not None or not (is_devel_archive(file.path) or is_devel_manifest(file.path)):
         return file
     source = FileRange.whole(Path(file.source))

@@ -65,8 +65,8 @@ def places_for_machine(
     """Return the folders with libraries: first those in the tree, then the ``assumed`` folders.
 
     Libraries for an ELF machine number other than ``machine`` don't count, because the loader skips them. Folders for
-    only some processors are omitted, because the loader searches them by itself. A library that is only in such folders
-    counts as being in the parent folder if a processor of ``cpu_level`` finds it.
+    only some processors are omitted, because the loader searches them automatically. A library that is only in such
+    folders counts as being in the parent folder if a processor of ``cpu_level`` finds it.
     """
     machines = tree.library_machines
     found = {

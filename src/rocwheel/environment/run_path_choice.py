@@ -117,7 +117,7 @@ _NOTHING = KeptEntries()
 
 def origin_relative(folder: str, origin: str) -> str:
     """Return the run path entry for a folder in a file in ``origin``. Both are relative to site-packages."""
-    # relpath() resolves relative paths against the working directory, where ".." may not exist.
+    # relpath() resolves relative paths against the working directory, where ".." might not exist.
     relative = posixpath.relpath(posixpath.join(SITE, folder), posixpath.join(SITE, origin))
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
@@ -126,7 +126,7 @@ def library_places(installed: Iterable[str]) -> LibraryPlaces:
     """Index the installed files, whose paths are relative to site-packages.
 
     The loader looks up a NEEDED name as a file name, regardless of the file's SONAME. Folders for only some processors
-    (``glibc-hwcaps``) don't count, because the loader searches them by itself.
+    (``glibc-hwcaps``) don't count, because the loader searches them automatically.
     """
     providers: dict[str, dict[str, None]] = {}
     folders: set[str] = set()

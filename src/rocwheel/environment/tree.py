@@ -189,7 +189,7 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     def is_windows_code(self) -> bool:
         """Whether the file is a DLL with machine code.
 
-        DLLs with only .NET code run on any system. Programs may be data.
+        DLLs with only .NET code run on any system. Programs don't count, because they might be data.
         """
         return self.windows is not None and self.windows.is_dll and not self.windows.is_managed
 

@@ -123,7 +123,7 @@ class _Writer(msgspec.Struct, frozen=True):
     """The only group whose marks change, or `None` for every group that lists the files."""
 
     def write(self, unread: list[RocwheelError] | None) -> IndexReport:
-        """Write all indexes. If ``unread`` is a list, problems with single files are appended to it.
+        """Write all indexes. If ``unread`` is a list, problems with individual files are appended to it.
 
         Family indexes are written before the pages of the main index that link to them, and removed after these pages.
         """

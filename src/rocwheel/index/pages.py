@@ -241,7 +241,8 @@ API_VERSION = "1.1"
 PAGES = ("index.html", "index.json")
 """The file names of a page's two formats."""
 FRONT_PAGE = "packages.html"
-"""The name of the page for people in the folder of the index. It contains a dot, so no project can have this name."""
+"""The name of the page for human readers in the folder of the index. It contains a dot, so no project can have this
+name."""
 METADATA_SUFFIX = ".metadata"
 """The suffix of the core metadata next to a distribution (:pep:`658`)."""
 

@@ -523,9 +523,9 @@ def write_index(
     their marks. If another run is writing the same index, this run waits.
 
     Raises `ProblemsError` with all problems in the folders before anything is written. If ``unread`` is a list,
-    problems with single files are appended to it instead, and the index lists the other files. Raises `InputError` for
-    unusable folders, and for existing files that the index must not replace. Raises `WorkError` if the index can't be
-    written.
+    problems with individual files are appended to it instead, and the index lists the other files. Raises `InputError`
+    for unusable folders, and for existing files that the index must not replace. Raises `WorkError` if the index can't
+    be written.
     """
     with locked_index(output):
         return write_locked_index(dist_dirs, output, options=options, unread=unread).report

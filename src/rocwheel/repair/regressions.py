@@ -9,7 +9,7 @@ libraries that every system has. Any other folder in a run path may have the lib
 Two kinds of folders contain no other libraries: folders of entries that provably point nowhere
 (`rocwheel.environment.run_path_entries.leads_nowhere`), and folders that belong to only one given package.
 
-If a process loads a library from a different place than before, two things can be lost. The new copy may not find its
+If a process loads a library from a different place than before, two things can be lost. The new copy might not find its
 dependencies. Other files may have found libraries only because the old copy had loaded them.
 """
 

@@ -124,7 +124,7 @@ class RecordProblem(msgspec.Struct, frozen=True):
 
 
 def absent_row(path: str) -> RecordProblem:
-    """Return the problem of a row for a missing file."""
+    """Return the problem with a row for a missing file."""
     return RecordProblem(path, "absent", "lists", ", which doesn't exist")
 
 

@@ -548,7 +548,7 @@ def _joined(
     file: NamedFile, library: SplitLibrary, check: IndexCheck, archives: Sequence[ArchiveFile], stack: ExitStack
 ) -> NamedFile:
     """Return the library with its code, in an unnamed file that ``stack`` closes."""
-    # In archives that lack units, kernels may not identify each code object's unit.
+    # In archives that lack units, kernels might not identify each code object's unit.
     if doubtful := [fault.archive for fault in check.faults if not fault.is_clear]:
         found = f"units are missing from {', '.join(doubtful)}, and some indices may be wrong"
         expected = "an archive that has all units, with different kernel names in each unit"

@@ -103,7 +103,7 @@ def bare(word: str) -> str:
 
 
 def shown(word: str) -> str:
-    """Return the word for people: references in their source text, and commands instead of their output."""
+    """Return the word for human readers: references in their source text, and commands instead of their output."""
     return "".join(map(_shown, pieces(word)))
 
 
