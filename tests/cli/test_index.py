@@ -323,7 +323,11 @@ SPELLING = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSIO
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("b-1.0-py3-none-any.whl", "its metadata names the project 'a'; expected 'b', as in the file name"),
+        (
+            "b-1.0-py3-none-any.whl",
+            "has the metadata folder a-1.0.dist-info; expected a .dist-info folder with the name of the wheel. Build "
+            "the wheel again.",
+        ),
         ("a-2.0-py3-none-any.whl", "its metadata gives the version '1.0'; expected '2.0', as in the file name"),
         ("\u00e4-1.0-py3-none-any.whl", f"isn't the file name of a wheel or sdist; {SPELLING}"),
     ],

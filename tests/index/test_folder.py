@@ -144,8 +144,8 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
         "expected 'mismatch', as in the file name\n"
         f"  {dist_dir}/thing.whl: isn't the file name of a wheel or sdist; "
         "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename or remove the file.\n"
-        f"  {dist_dir}/twice-1.0-py3-none-any.whl: is the same distribution as Twice-1.0.0-py3-none-any.whl, with "
-        "another file name. Remove one of the two files."
+        f"  {dist_dir}/twice-1.0-py3-none-any.whl: is the same distribution as Twice-1.0.0-py3-none-any.whl, under "
+        "a different file name. Remove one of the two files."
     )
     assert not output.exists()
     assert not list(dist_dir.glob("*.metadata"))
