@@ -85,7 +85,7 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("s3://bucket/a\nb", "contains a blank or control character"),
         (
             "s3://bucket/../x",
-            "has a path that no file in a store can have; expected a path without '.', '..', and empty",
+            "has a path that no file in a store can have; expected a path without '.', '..', or empty",
         ),
         ("s3://bucket/a/./x", "has a path that no file in a store can have"),
         ("s3://bucket/a//x", "has a path that no file in a store can have"),

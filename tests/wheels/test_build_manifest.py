@@ -136,7 +136,7 @@ def with_path(path: str) -> bytes:
         (
             b'{"schema": "rocwheel.build-manifest/2"}',
             (
-                "m: has the schema rocwheel.build-manifest/2, which is from another version of "
+                "m: has the schema rocwheel.build-manifest/2, which is from a different version of "
                 "rocwheel; expected rocwheel.build-manifest/1"
             ),
         ),
