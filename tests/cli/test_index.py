@@ -326,8 +326,8 @@ SPELLING = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSIO
         (
             "b-1.0-py3-none-any.whl",
             (
-                "has the metadata folder a-1.0.dist-info; expected a .dist-info folder with the name of the wheel. Build "
-                "the wheel again."
+                "has the metadata folder a-1.0.dist-info; expected a .dist-info folder with the name of the wheel. "
+                "Build the wheel again."
             ),
         ),
         ("a-2.0-py3-none-any.whl", "its metadata gives the version '1.0'; expected '2.0', as in the file name"),
