@@ -156,7 +156,7 @@ _VERSION = re.compile(r"\.so(\.\d+)+$")
 
 
 def with_moves(packages: Sequence[PackageChange], code: ArchivedCode = ArchivedCode()) -> list[PackageChange]:  # noqa: B008 (a frozen value)
-    """Return the changes with moves of files, which are matched by path or SONAME, and of GPU targets.
+    """Return the changes, including moved files (matched by path or SONAME) and moved GPU targets.
 
     Code that is now in a kpack archive has moved, regardless of the archive's name.
     """

@@ -277,7 +277,7 @@ def _read(data: Data, name: str, *, whole: bool) -> PeReport:
 
 
 def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]:
-    """Return the paths of a file's archives, and the fault in the data with these paths."""
+    """Return the paths of a file's archives, and any fault in the data that contains these paths."""
     try:
         split = read_split_library(data, name=name)
     except KpackError as e:

@@ -71,7 +71,7 @@ def repair_run_paths(
     ``companions`` are other packages that are installed with the wheel, in addition to the SDK. Intended entries stay
     at the end, even if no package has their folders.
 
-    The wheel's release consists of the wheel and the packages that it ``requires`` in one exact version. An RPATH that
+    The wheel's release consists of the wheel and the packages that it ``requires`` at an exact version. An RPATH that
     points outside of the release becomes a RUNPATH. It stays an RPATH if missing libraries may inherit it.
     """
     owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))

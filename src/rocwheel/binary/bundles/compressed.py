@@ -94,7 +94,7 @@ def _inside(payload: Data, stop: int) -> int:
 
 
 PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
-"""The errors that decompressing a damaged payload raises."""
+"""The errors raised when a damaged payload is decompressed."""
 
 _INPUT = 1 << 14
 _SHARE_INPUT = 1 << 9

@@ -102,7 +102,7 @@ class FatLayout(msgspec.Struct, frozen=True):
     """The new program headers, with old file offsets, and the inserted bytes.
 
     ``start`` is the file offset of the code, and ``room`` is its maximum size. The ``inserted`` bytes go before the
-    data at the file offset ``at``. These bytes belong to the segment ``holder``, even if it begins there.
+    data at the file offset ``at``. These bytes belong to the segment ``holder``, even if ``holder`` begins there.
     """
 
     segments: tuple[Segment, ...]
