@@ -87,10 +87,10 @@ def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment
 
     Patchelf 0.18 makes such segments.
 
-    Those glibc releases require an alignment that is a multiple of the page size and that divides the
-    difference between the address and the offset. Later releases require this only for the page size. Kernels, which
-    load programs, and musl never check the alignment. A library that a kernel can also start, such as ``libc.so.6``, isn't a program here, because
-    glibc loads it too.
+    Those glibc releases require an alignment that is a multiple of the page size and that divides the difference
+    between the address and the offset. Later releases require this only for the page size. Kernels, which load
+    programs, and musl never check the alignment. A library that a kernel can also start, such as ``libc.so.6``, isn't a
+    program here, because glibc loads it too.
     """
     if is_program:
         return None
