@@ -15,11 +15,13 @@ import pytest
 from rocwheel.binary.bundles.plain import write_offload_bundle
 from rocwheel.binary.bundles.runtimes import find_runtime, series_of
 from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.binary.kpack.markers import Marker
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.reading import join_data
 from rocwheel.device.edit_bundles import bundle_parts
+from rocwheel.device.edit_file import rewrite_device_code
 from rocwheel.device.runs_on import FileVerdict, judge_file, judge_files
 from rocwheel.device.selection import SelectedCode
 from rocwheel.targets.catalog import Generic, load_catalog
@@ -182,7 +184,7 @@ RELEASES = [
         ("gfx1153", "hip/fam.gfx1100.hipfb", "", [("6.4", "", True)]),
         ("gfx1154", "hip/fam.gfx1100.hipfb", "", [("", "7.2", False), ("7.9", "", True)]),
         ("gfx1154", "hip/fam.gfx1100.hipfb", "libamdhip64.so.7", [("", "7.2", False), ("7.9", "", True)]),
-        ("gfx1200", "hip/fam.gfx1200.hipfb", "libamdhip64.so.6", [("6.2", "", True)]),
+        ("gfx1200", "hip/fam.gfx1200.hipfb", "libamdhip64.so.6", [("6.2", "6.3", True), ("6.4", "", True)]),
         ("gfx90a:sramecc+:xnack+", "v16/saxpy.hipfb", "", [("4.3", "", True)]),
         ("gfx906:sramecc-:xnack-", "v23/saxpy.ccob.hipfb", "", [("7.1", "", True)]),
         ("gfx906:sramecc+:xnack+", "v16/vadd.cov3.hipfb", "", [("", "7.1", True), ("7.2", "", False)]),
@@ -224,12 +226,46 @@ def _nameless(verdict: FileVerdict) -> set[tuple[str, str]]:
         ("v16/vadd.cov3.hipfb", "gfx906:sramecc+:xnack+", "7.2", False),
         ("v16/vadd.cov2.hipfb", "gfx906:sramecc-:xnack-", "6.4", False),
         ("v16/vadd.cov2.hipfb", "gfx906:sramecc-:xnack+", "6.4", True),
+        ("v16/vadd.cov2.hipfb", "gfx906:sramecc+:xnack+", "6.4", False),
     ],
 )
 def test_old_code_objects_load_where_the_gpu_is_set_as_their_flags_say(
     name: str, gpu: str, rocm: str, runs: bool
 ) -> None:
     assert _loads(FIXTURES / name, gpu, rocm)[0] is runs
+
+
+@pytest.mark.parametrize(
+    ("targets", "gpu", "rocm", "code"),
+    [
+        (("gfx10-3-generic", "gfx1030"), "gfx1030", "6.4", "gfx10-3-generic"),
+        (("gfx1030", "gfx10-3-generic"), "gfx1030", "6.4", "gfx1030"),
+        (("gfx10-3-generic", "gfx1030"), "gfx1030", "7.2", "gfx1030"),
+        (("gfx11-generic", "gfx1152"), "gfx1152", "6.4", "gfx1152"),
+        (("gfx11-generic",), "gfx1152", "6.4", "None"),
+        (("gfx11-generic",), "gfx1151", "6.4", "gfx11-generic"),
+        (("gfx11-generic",), "gfx1152", "7.2", "gfx11-generic"),
+    ],
+)
+def test_the_first_entry_of_a_plain_bundle_is_taken_by_rocm_6_4(
+    tmp_path: Path, targets: tuple[str, ...], gpu: str, rocm: str, code: str
+) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of(*targets))
+    [use] = _stock(judge_file(path, parse_target_id(gpu), rocm=rocm)).uses
+    assert str(use.code) == code
+
+
+def test_a_compressed_bundle_gives_rocm_6_4_the_code_of_the_gpu_before_generic_code(tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    rewrite_device_code(FIXTURES / "hip/fam.gfx1030.hipfb", path, None, Storage(compress=True, rocm="6.2"))
+    [use] = _stock(judge_file(path, TargetId("gfx1030"), rocm="6.4")).uses
+    assert str(use.code) == "gfx1030"
+
+
+@pytest.mark.parametrize("rocm", ["5.2", "6.4", "7.2"])
+def test_no_known_hip_creates_a_device_for_gfx909(rocm: str) -> None:
+    [use] = _stock(judge_file(FIXTURES / "hip/fam.gfx900.hipfb", parse_target_id("gfx909:xnack-"), rocm=rocm)).uses
+    assert use.code is None
 
 
 def test_a_file_is_judged_by_the_flags_of_its_code_objects() -> None:

@@ -25,6 +25,11 @@ OLDEST_MAJOR = 9
 """Older GPUs have other doorbells and other packets, which the stand-in doesn't know."""
 
 _WATCH_POINTS, _DOORBELLS_2_0, _SRAM_ECC = 0x280, 0x2000, 1 << 26
+_REVISION_1 = 1 << 22
+"""The chip's revision. With 0, ROCr as Debian builds it ends the process on gfx1033 and gfx1035.
+
+See https://github.com/ROCm/ROCR-Runtime/issues/262.
+"""
 _SYSTEM_MEMORY, _GPU_MEMORY = 0, 1
 _PCI_EXPRESS = 2
 _FIRST_RENDER_MINOR = 128
@@ -146,7 +151,7 @@ def _write_gpu(node: Path, gpu: TargetId, facts: _Facts, gpu_id: int, minor: int
         "local_mem_size": 0,
         "fw_version": 110,
         "sdma_fw_version": 80,
-        "capability": _WATCH_POINTS | _DOORBELLS_2_0 | (_SRAM_ECC if gpu.sramecc else 0),
+        "capability": _WATCH_POINTS | _DOORBELLS_2_0 | _REVISION_1 | (_SRAM_ECC if gpu.sramecc else 0),
         "unique_id": 12345 + number,
         "num_xcc": 1,
     }

@@ -371,15 +371,15 @@ def read_loaded_header(head: bytes) -> LoadedHeader | None:
     """Return the fields that a runtime reads from the header of a code object, or `None` for other files.
 
     Before version 4, every feature is on or off: a feature without a flag is off. In version 2, the XNACK flag is in a
-    bit that later versions use for the processor.
+    bit that later versions use for the processor, and there is no flag for SRAMECC.
     """
     if not is_code_object(memoryview(head)):
         return None
     flags, abi_version = int.from_bytes(head[_FLAGS_AT : _FLAGS_AT + 4], "little"), head[_ABI_VERSION_AT]
     target, machine = _decode_flags(flags, abi_version), machine_of_number(flags & _MACH)
     if abi_version < _FEATURES_OF_VERSION_4 and machine is not None:
-        is_on = {"xnack": bool(flags & 1)} if abi_version == 0 else {"sramecc": bool(flags & 0x200)}
-        settings = {"xnack": bool(flags & 0x100), **is_on}
+        is_old = abi_version == 0
+        settings = {"sramecc": not is_old and bool(flags & 0x200), "xnack": bool(flags & (1 if is_old else 0x100))}
         target = TargetId(machine.processor, **{name: settings[name] for name in settings if name in machine.features})
     return LoadedHeader(abi_version + 2, target)
 

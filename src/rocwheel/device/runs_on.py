@@ -432,7 +432,7 @@ def _verdicts_by_release(
     ]
     faults = tuple(dict.fromkeys(str(fault) for span in loading for fault in find_faults(*span) if fault in own))
     for uses, begin, end in spans:
-        if end >= floor:
+        if end >= floor or (uses and all(use.code is not None for use in uses)):
             since, up_to = rows[begin].since if begin or is_cut else "", rows[end].last if end < last else ""
             yield msgspec.structs.replace(verdict, uses=uses, since=since, up_to=up_to, faults=faults)
 

@@ -99,6 +99,9 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
     runtime = Runtime.STOCK if bundle.is_archived else runtime
     passed = [_why_passed(entry, agent, release, is_looked_up=bundle.is_bundle) for entry in bundle.entries]
     found = [entry for entry, why in zip(bundle.entries, passed, strict=True) if not why]
+    is_plain = bundle.is_bundle and bundle.compressed is None
+    if release.generics is Generics.FIRST and is_plain and runtime is Runtime.STOCK:
+        found = _first_fitting(found, agent) or found
     choice = choose([entry.target for entry in found], agent, runtime)
     if choice is None:
         each = zip(bundle.entries, passed, strict=True)
@@ -106,6 +109,13 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
         return _nothing("; ".join(reasons) or "no device code")
     refused = _why_refused(choice.code, found[choice.index].header, agent, runtime, release)
     return _nothing(refused) if refused else SelectedCode(choice.code, choice.fit, choice.reason, 1)
+
+
+def _first_fitting(entries: Sequence[EntryCode], agent: TargetId) -> list[EntryCode]:
+    """Return the first entry for the GPU's processor or a generic one, or nothing if there is neither."""
+    fits = [fit(entry.target, agent) for entry in entries]
+    first = next((number for number, how in enumerate(fits) if how.rank >= Fit.GENERIC.rank), None)
+    return [] if first is None else [entries[first]]
 
 
 def _why_refused(
@@ -133,10 +143,17 @@ def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_lo
         return f"an entry of the kind {entry.kind}, which HIP ignores"
     if not entry.target.is_generic or entry.target.processor == agent.processor:
         return ""
+    return _why_generic_passed(entry, agent, release) if is_looked_up or release.generics is Generics.NONE else ""
+
+
+def _why_generic_passed(entry: EntryCode, agent: TargetId, release: HipRelease) -> str:
+    """Return why a release doesn't find a generic entry that covers the GPU, or an empty string if it does."""
     if release.generics is Generics.NONE:
         since = next(row.since for row in releases() if row.generics is not Generics.NONE)
         return f"generic code, which ROCm {since} and later load"
-    if release.generics is Generics.ANY or not is_looked_up:
+    if agent.processor in release.without_generics:
+        return f"generic code, for which this runtime doesn't look on {agent.processor}"
+    if release.generics is not Generics.SAME_FEATURES:
         return ""
     lacking = sorted(_features(agent) - _features(entry.target))
     asked = f"HIP looks for {' and '.join(lacking)}, which the GPU has but the code doesn't"

@@ -25,6 +25,8 @@ class Generics(str, Enum):
 
     NONE = "none"
     ANY = "any"
+    FIRST = "first"
+    """Any code, but of a plain bundle the first entry that fits, whether generic or for the GPU itself."""
     SAME_FEATURES = "same-features"
     """Only code for a generic target that has every feature of the GPU."""
 
@@ -49,6 +51,8 @@ class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     archives: Archives
     evidence: str
     last: str = ""
+    without_generics: tuple[str, ...] = ()
+    """GPUs for which the release doesn't look for generic code."""
 
 
 class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
