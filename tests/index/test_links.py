@@ -82,6 +82,22 @@ def write(tmp_path: Path, *urls: str, **more: str) -> dict[str, LinkedIndex]:
     return write_links(upstreams, FolderStore(tmp_path / "www"), Layout("simple"))
 
 
+def store_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> FolderStore:
+    """Return the store of `write`, on which a run is killed after so many changes."""
+    store, done = FolderStore(tmp_path / "www"), []
+    change = {name: getattr(store, name) for name in ("swap", "delete")}
+
+    def until(name: str, *arguments: Any) -> Any:
+        done.append(name)
+        if len(done) > number:
+            raise KeyboardInterrupt
+        return change[name](*arguments)
+
+    for name in change:
+        monkeypatch.setattr(store, name, partial(until, name))
+    return store
+
+
 def files(tmp_path: Path, project: str = "alpha", stream: str = "") -> list[dict[str, Any]]:
     page = json.loads((tmp_path / "www/simple" / stream / project / "index.json").read_text())
     found: list[dict[str, Any]] = page["files"]
@@ -415,17 +431,7 @@ def test_a_run_that_is_killed_while_a_stream_goes_leaves_nothing_of_the_stream(
 ) -> None:
     url = offer_alpha(server)
     write(tmp_path, url, first='streams = ["old"]')
-    store, done = FolderStore(tmp_path / "www"), []
-    change = {name: getattr(store, name) for name in ("swap", "delete")}
-
-    def until(name: str, *arguments: Any) -> Any:
-        done.append(name)
-        if len(done) > number:
-            raise KeyboardInterrupt
-        return change[name](*arguments)
-
-    for name in change:
-        monkeypatch.setattr(store, name, partial(until, name))
+    store = store_that_ends(tmp_path, monkeypatch, number)
     with suppress(KeyboardInterrupt):
         write_links(read_upstreams(listing(tmp_path, url)), store, Layout("simple"))
     write(tmp_path, url)
@@ -532,17 +538,7 @@ def test_a_killed_run_leaves_an_index_that_the_next_run_completes(
     write(tmp_path, offer_alpha(server), **more)
     beta = "beta-1.0-py3-none-any.whl"
     url = offer(server, {"beta": link(add_file(server, beta))})
-    store, done = FolderStore(tmp_path / "www"), []
-    change = {name: getattr(store, name) for name in ("swap", "delete")}
-
-    def until(name: str, *arguments: Any) -> Any:
-        done.append(name)
-        if len(done) > number:
-            raise KeyboardInterrupt
-        return change[name](*arguments)
-
-    for name in change:
-        monkeypatch.setattr(store, name, partial(until, name))
+    store = store_that_ends(tmp_path, monkeypatch, number)
     with suppress(KeyboardInterrupt):
         write_links(read_upstreams(listing(tmp_path, url, **more)), store, Layout("simple"))
     for stream in ("", "nightly"):

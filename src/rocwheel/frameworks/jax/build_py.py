@@ -7,7 +7,7 @@ import functools
 import re
 import shlex
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import msgspec
 
@@ -110,6 +110,18 @@ def old_options() -> dict[str, OldOption]:
 def old_variables() -> dict[str, OldOption]:
     """Return the environment variables that the old wheel scripts read."""
     return _data().variables
+
+
+class OldTables(NamedTuple):
+    """The replacements of the old tool's options and variables in a repository, keyed by name."""
+
+    options: Mapping[str, OldOption]
+    variables: Mapping[str, OldOption]
+
+
+def old_tables() -> OldTables:
+    """Return the replacements in rocm-jax."""
+    return OldTables(old_options(), old_variables())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -301,9 +313,9 @@ def clang_configs(major: int | None) -> list[str]:
     return ["clang"] if (major or 0) >= _CLANG_CONFIG_FROM else []
 
 
-def carried_options(old: OldCommand) -> list[str]:
+def carried_options(old: OldCommand, tables: OldTables) -> list[str]:
     """Return Bazel options for values that aren't known before the commands run. Settings can't hold such values."""
-    known = old_options() | old_variables()
+    known = {**tables.options, **tables.variables}
     return [option + value for name, value in old.carried.items() if name in known for option in known[name].carried]
 
 
@@ -332,10 +344,10 @@ class Note(msgspec.Struct, frozen=True):
     text: str
 
 
-def kept(old: OldCommand) -> Iterator[Note]:
+def kept(old: OldCommand, tables: OldTables) -> Iterator[Note]:
     """Yield the current replacements of options and variables."""
-    yield from (Note(name, old_option.now) for name, old_option in _given(old) if old_option.now)
-    for name, old_option in _carried(old):
+    yield from (Note(name, old_option.now) for name, old_option in given_rows(old, tables) if old_option.now)
+    for name, old_option in carried_rows(old, tables):
         given = shown(old.carried[name.removeprefix("--")])
         if old_option.carried:
             options = " ".join(option + given for option in old_option.carried)
@@ -371,22 +383,21 @@ def assumed(old: OldCommand) -> Iterator[Note]:
 
 def dropped(old: OldCommand) -> Iterator[Note]:
     """Yield options and variables that no longer have an effect, with the reasons."""
-    yield from (
-        Note(name, old_option.dropped) for name, old_option in (*_given(old), *_carried(old)) if old_option.dropped
-    )
+    tables = old_tables()
+    rows = (*given_rows(old, tables), *carried_rows(old, tables))
+    yield from (Note(name, old_option.dropped) for name, old_option in rows if old_option.dropped)
     for name in wheel_names(old):
         if name not in WHEEL_KINDS:
             yield Note(f"--wheels={name}", "this workspace builds only the wheels for ROCm")
-    known = old_variables()
-    unread = "the old tool didn't read this variable; if rules read it, set it with --repo_env or --action_env"
-    yield from (Note(name, unread) for name in (*old.variables, *old.carried) if name not in known | old_options())
+    yield from unread_variables(old, tables)
     if old.subcommand == "build":
         yield Note("patchelf", "the run path is set when linking (ROCM_WHEEL_RPATH), and the finished wheel is audited")
 
 
 def wrong(old: OldCommand) -> Iterator[Note]:
     """Yield the bugs in the old tool that affect this command line."""
-    yield from (Note(name, old_option.wrong) for name, old_option in (*_given(old), *_carried(old)) if old_option.wrong)
+    rows = (*given_rows(old, old_tables()), *carried_rows(old, old_tables()))
+    yield from (Note(name, old_option.wrong) for name, old_option in rows if old_option.wrong)
     yield Note(
         ".jax_configure.bazelrc",
         "flags were applied twice, from the command line and from this file, and all later builds read the file: "
@@ -415,14 +426,23 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         yield Note("jax-rocm*-pjrt", text)
 
 
-def _given(old: OldCommand) -> Iterator[tuple[str, OldOption]]:
-    yield from ((f"--{name}", old_option) for name, old_option in old_options().items() if old.has(name))
-    yield from ((name, old_option) for name, old_option in old_variables().items() if name in old.variables)
+def unread_variables(old: OldCommand, tables: OldTables) -> Iterator[Note]:
+    """Yield the variables that the old tool didn't read."""
+    unread = "the old tool didn't read this variable; if rules read it, set it with --repo_env or --action_env"
+    known = tables.options.keys() | tables.variables.keys()
+    yield from (Note(name, unread) for name in (*old.variables, *old.carried) if name not in known)
 
 
-def _carried(old: OldCommand) -> Iterator[tuple[str, OldOption]]:
-    yield from ((f"--{name}", old_option) for name, old_option in old_options().items() if name in old.carried)
-    yield from ((name, old_option) for name, old_option in old_variables().items() if name in old.carried)
+def given_rows(old: OldCommand, tables: OldTables) -> Iterator[tuple[str, OldOption]]:
+    """Yield the options and variables of a command line, with their rows in the tables."""
+    yield from ((f"--{name}", old_option) for name, old_option in tables.options.items() if old.has(name))
+    yield from ((name, old_option) for name, old_option in tables.variables.items() if name in old.variables)
+
+
+def carried_rows(old: OldCommand, tables: OldTables) -> Iterator[tuple[str, OldOption]]:
+    """Yield the options and variables whose values aren't known before the commands run, with their rows."""
+    yield from ((f"--{name}", old_option) for name, old_option in tables.options.items() if name in old.carried)
+    yield from ((name, old_option) for name, old_option in tables.variables.items() if name in old.carried)
 
 
 def _wrong_bazel_options(old: OldCommand) -> Iterator[Note]:

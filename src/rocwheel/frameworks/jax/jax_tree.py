@@ -15,7 +15,18 @@ from rocwheel.core.decoding import read_table
 from rocwheel.core.errors import InputError
 from rocwheel.frameworks.jax import build_py
 from rocwheel.frameworks.jax.bazelrc import JAX_ROCM_BAZELRC
-from rocwheel.frameworks.jax.build_py import WHEEL_KINDS, Note, OldOption, gpu_targets, python_version, wheel_names
+from rocwheel.frameworks.jax.build_py import (
+    WHEEL_KINDS,
+    Note,
+    OldOption,
+    OldTables,
+    carried_rows,
+    given_rows,
+    gpu_targets,
+    python_version,
+    unread_variables,
+    wheel_names,
+)
 from rocwheel.frameworks.jax.commands import Command, commit_of, python_option
 from rocwheel.frameworks.jax.settings import BazelSettings
 from rocwheel.frameworks.jax.words import has_references, only_reference, shown
@@ -53,14 +64,10 @@ class JaxTree(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
     variables: dict[str, OldOption]
 
     @property
-    def old_options(self) -> dict[str, OldOption]:
-        """All options of the old tool, with their replacements in this tree."""
-        return build_py.old_options() | self.options
-
-    @property
-    def old_variables(self) -> dict[str, OldOption]:
-        """All environment variables of the old wheel scripts, with their replacements in this tree."""
-        return build_py.old_variables() | self.variables
+    def tables(self) -> OldTables:
+        """The replacements of the old tool's options and variables in this tree."""
+        before = build_py.old_tables()
+        return OldTables({**before.options, **self.options}, {**before.variables, **self.variables})
 
 
 @functools.cache
@@ -193,12 +200,6 @@ def startup_options(words: Sequence[str]) -> list[str]:
     return [word for word in words if word != f"--bazelrc={JAX_ROCM_BAZELRC}"]
 
 
-def carried_options(old: OldCommand) -> list[str]:
-    """Return Bazel options for values that aren't known before the commands run. Settings can't hold such values."""
-    known = jax_tree().old_options | jax_tree().old_variables
-    return [option + value for name, value in old.carried.items() if name in known for option in known[name].carried]
-
-
 def jax_settings(old: OldCommand, given: GivenOptions) -> dict[str, Any]:
     """Return the settings for JAX's tree, keyed by their names in the file."""
     cpu = old.text("target_cpu")
@@ -231,16 +232,9 @@ def kept(old: OldCommand) -> Iterator[Note]:
     """Yield the replacements of options and variables in JAX's tree."""
     if old.subcommand == _REQUIREMENTS:
         if old.has(_NIGHTLY):
-            yield Note(f"--{_NIGHTLY}", jax_tree().old_options[_NIGHTLY].now)
+            yield Note(f"--{_NIGHTLY}", jax_tree().tables.options[_NIGHTLY].now)
         return
-    yield from (Note(name, old_option.now) for name, old_option in _given(old) if old_option.now)
-    for name, old_option in _carried(old):
-        given = shown(old.carried[name.removeprefix("--")])
-        if old_option.carried:
-            options = " ".join(option + given for option in old_option.carried)
-            yield Note(name, f"kept unchanged, after the settings, so that it overrides them: {options}")
-        elif not old_option.dropped:
-            yield Note(f"{name}={given}", "kept unchanged in the commands")
+    yield from build_py.kept(old, jax_tree().tables)
 
 
 def assumed(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
@@ -256,10 +250,11 @@ def assumed(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
 
 def dropped(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
     """Yield options and variables that have no meaning in JAX's tree, with the reasons."""
-    rows, tree = (*_given(old), *_carried(old)), jax_tree()
+    tree, tables = jax_tree(), jax_tree().tables
+    rows = (*given_rows(old, tables), *carried_rows(old, tables))
     if old.subcommand == _REQUIREMENTS:
         text = f"has no effect on {tree.requirements}, which updates the requirements of every Python version"
-        reasons = {name: text for name in (*old.variables, *old.carried) if name not in tree.old_options}
+        reasons = {name: text for name in (*old.variables, *old.carried) if name not in tables.options}
         reasons |= {name: old_option.dropped or text for name, old_option in rows if name != f"--{_NIGHTLY}"}
         yield from (Note(name, reason) for name, reason in reasons.items())
         return
@@ -272,9 +267,7 @@ def dropped(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
     yield from given.dropped
     if len(startup_options(old.texts("bazel_startup_options"))) < len(old.texts("bazel_startup_options")):
         yield Note(f"--bazelrc={JAX_ROCM_BAZELRC}", "rocm.bazelrc imports this file")
-    unread = "the old tool didn't read this variable; if rules read it, set it with --repo_env or --action_env"
-    known = tree.old_variables.keys() | tree.old_options.keys()
-    yield from (Note(name, unread) for name in (*old.variables, *old.carried) if name not in known)
+    yield from unread_variables(old, tables)
     text = "JAX sets the run path when linking (jaxlib/rocm/rocm_rpath.bzl); rocwheel jax patch shortens it"
     yield Note("patchelf", text)
 
@@ -282,15 +275,3 @@ def dropped(old: OldCommand, given: GivenOptions) -> Iterator[Note]:
 def wrong(old: OldCommand) -> Iterator[Note]:
     """Yield the bugs in the old tool that affect this command line. JAX's wheels have no ``commit_info.py``."""
     yield from (note for note in build_py.wrong(old) if not re.search(r"commit_info\.py|--commit", note.text))
-
-
-def _given(old: OldCommand) -> Iterator[tuple[str, OldOption]]:
-    tree = jax_tree()
-    yield from ((f"--{name}", old_option) for name, old_option in tree.old_options.items() if old.has(name))
-    yield from ((name, old_option) for name, old_option in tree.old_variables.items() if name in old.variables)
-
-
-def _carried(old: OldCommand) -> Iterator[tuple[str, OldOption]]:
-    tree = jax_tree()
-    yield from ((f"--{name}", old_option) for name, old_option in tree.old_options.items() if name in old.carried)
-    yield from ((name, old_option) for name, old_option in tree.old_variables.items() if name in old.carried)
