@@ -34,6 +34,8 @@ class Race:
     most_killed: int = 1
     varies: tuple[str, ...] = ()
     """Files that tell of times, as in `trials.faults.case.Case`."""
+    refusal: str = ""
+    """The message with which a command may refuse to run while another one does. The next run must not."""
     look: Callable[[Place], list[str]] | None = None
     """Returns what is wrong in the eyes of a reader, at any time."""
 
@@ -98,7 +100,7 @@ def race(one: Race, place: Place, calm: tuple[State, State, float], seed: str) -
         processes[number].kill_after(choice.uniform(0, 2 * seconds))
     ended = [process.wait() for process in processes]
     reader.stop()
-    problems = [*reader.problems, *(line for end in ended for line in _faults_of(end))]
+    problems = [*reader.problems, *(line for end in ended for line in _faults_of(end, one.refusal))]
     for command in one.commands(place):
         problems += [f"the next run: {line}" for line in _faults_of(run(command))]
     state = read_state(place.out, one.varies)
@@ -111,8 +113,8 @@ def _begin(one: Race, place: Place) -> None:
     in_child(one.begin, place)
 
 
-def _faults_of(ended: Ended) -> list[str]:
-    if ended.status == -9:
+def _faults_of(ended: Ended, refusal: str = "") -> list[str]:
+    if ended.status == -9 or (ended.status == 1 and refusal and refusal in ended.messages):
         return []
     if ended.status or is_uncaught(ended.messages):
         return [f"a command ends with {ended.status}: {ended.messages}"]
