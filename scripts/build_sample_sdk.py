@@ -46,7 +46,7 @@ class Builder(ArtifactBuilder):
 
     def build(self) -> None:
         """Build everything."""
-        shutil.copytree(HERE / "files", self.artifacts, symlinks=True)
+        shutil.copytree(HERE / "files", self.artifacts, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         self.build_libc()
         for library in self.layout.library:
             self.build_library(library)

@@ -270,7 +270,7 @@ def test_another_tool_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("entry", ["$ORIGIN/my lib", "$ORIGIN/a,b", "$ORIGIN/it's"])
 def test_entries_that_some_tool_would_cut_are_refused(entry: str) -> None:
-    with pytest.raises(InputError, match=r"which some build tools don.t pass on"):
+    with pytest.raises(InputError, match=r"which some build tools don.t pass to the linker"):
         spell_run_path([entry], "plain")
 
 

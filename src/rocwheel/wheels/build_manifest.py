@@ -340,11 +340,13 @@ def remove_manifest(dest_dir: Path) -> None:
 
     Other files in the attestations folder stay. Raises `WorkError` if a file can't be removed.
     """
+    if not any(os.path.lexists(dest_dir / name) for name in (ATTESTATIONS, MANIFEST_NAME, SUMS_NAME)):
+        return
     _remove_attestations(dest_dir / ATTESTATIONS)
     for name in (MANIFEST_NAME, SUMS_NAME):
         _remove(dest_dir / name)
     # Sync the folder, so that the removal reaches the disk before any later write.
-    with suppress(OSError):  # the folder doesn't exist yet, or the file system can't sync it
+    with suppress(OSError):  # the file system can't sync it
         descriptor = os.open(dest_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
