@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.core.errors import InputError
-from rocwheel.environment.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
+from rocwheel.environment.fetch_requirements import (
+    IndexOptions,
+    fetched_requirements,
+    names_selector,
+    requirements_to_fetch,
+)
 from rocwheel.index.write_index import write_index
 from rocwheel.wheels.sdist import write_sdist
 from tests.support.loopback import served
@@ -281,3 +286,17 @@ def test_options_of_the_index_need_the_fetching(run: Run, tmp_path: Path) -> Non
     done = run("audit", demo(tmp_path), "--index-url", "https://example.org/simple")
     assert done.status == 2
     assert "--index-url and --find-links need --with-requirements." in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("ERROR: No matching distribution found for rocm[libraries]==7.0.0", True),
+        ("Because rocm==7.0.0 has no usable wheels and helper depends on rocm, no version fits.", True),
+        ("Because only rocm was requested, which has no wheels for rocm.", True),
+        ("ERROR: No matching distribution found for rocm-sdk-core==7.0.0", False),
+        ("Looking in links: /tmp/my-rocm-links, /opt/rocm/wheels, https://rocm.nightlies.example.org/", False),
+    ],
+)
+def test_an_error_is_about_the_selector_only_if_it_names_its_distribution(error: str, expected: bool) -> None:
+    assert names_selector(error) is expected

@@ -74,7 +74,7 @@ def fetched_requirements(
         python, for_windows = _python_of(wheels), _are_for_windows(wheels)
         arguments = [*options.arguments, *wanted]
         error = _install([*_tool(site, python, for_windows=for_windows), *arguments])
-        if re.search(rf"\b{sdk_selector().distribution}\b", error):
+        if names_selector(error):
             builder = _tool(site, python, for_windows=for_windows, builds_selector=True)
             error = _install([*builder, *arguments]) if builder else error
         if error:
@@ -83,6 +83,11 @@ def fetched_requirements(
                 _OPTION, found, remedy="Check the index and --index-url, or pass the packages with --with."
             )
         yield (site,) if site.is_dir() else ()
+
+
+def names_selector(error: str) -> bool:
+    """Return whether an error of pip or uv is about the selector. Its name can also be part of a path or URL."""
+    return re.search(rf"(?<![\w./:-]){sdk_selector().distribution}(?![\w/-]|\.\w)", error) is not None
 
 
 def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path], selectors: Iterable[Path] = ()) -> list[str]:
