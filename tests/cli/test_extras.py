@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-_EXTRAS = ("distributed", "obstore", "plotly", "tomli_w", "uv")
+_EXTRAS = ("distributed", "obstore", "tomli_w", "uv")
 """What only extras install: ``[project.optional-dependencies]`` of pyproject.toml."""
 _LOAD = "import sys; sys.modules.update(dict.fromkeys({extras!r})); from rocwheel import cli; cli.load_commands()"
 

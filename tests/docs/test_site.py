@@ -40,7 +40,6 @@ HOSTS = {
     "kubernetes.dask.org",
     "packaging.python.org",
     "peps.python.org",
-    "plotly.com",
     "pypi.org",
     "rocm.docs.amd.com",
     "semver.org",

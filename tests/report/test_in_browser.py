@@ -111,7 +111,7 @@ def test_clicks_lead_into_folders_and_back(page: Page, address: str) -> None:
     assert page.run(ROWS) == ["beta", "alpha"]
 
 
-DRAWN = "Array.from(document.querySelectorAll('#treemap .slice text')).map(text => text.textContent)"
+DRAWN = "Array.from(document.querySelectorAll('#treemap .slice > span')).map(text => text.textContent)"
 
 
 def test_the_treemap_shows_the_same_place_and_is_clicked_through(page: Page, address: str) -> None:

@@ -238,32 +238,6 @@ def _note(file: FileFacts) -> str:
     return "" if file.link is None else shown_text(f"link to {file.link}")
 
 
-def _required(module: str, what: str) -> Any:
-    """Return a module from the extra ``report``. Raises `InputError` if the module isn't installed."""
-    try:
-        return import_module(module)
-    except ImportError as e:
-        found = f"isn't installed; it {what}"
-        raise InputError(
-            module.partition(".")[0], found, remedy="Install the extra: pip install 'rocwheel[report]'."
-        ) from e
-
-
-_END = re.compile("</(?=script)", re.IGNORECASE)
-_COMMENT = re.compile("<!--")
-
-
-@cache
-def plotly_script() -> str:
-    """Return plotly's script from its Python package. Raises `InputError` if the package isn't installed.
-
-    The script contains escapes instead of text that HTML would interpret as the end of a script or the start of a
-    comment. Such text occurs only in strings.
-    """
-    text: str = _required("plotly.offline", "draws the charts of a report").get_plotlyjs()
-    return _COMMENT.sub(r"<\\!--", _END.sub(r"<\\/", text))
-
-
 def _growth(old: int, new: int) -> str:
     return f"{'-' if new < old else '+'}{decimal(abs(new - old))}" if new != old else "0"
 
@@ -315,7 +289,11 @@ def _template() -> Template:
         "signs": _SIGNS,
         "used_codes": lambda rows: [code for code in Code if any(code in row.codes for row in rows)],
     }
-    jinja2 = _required("jinja2", "writes the page of a report")
+    try:
+        jinja2 = import_module("jinja2")
+    except ImportError as e:
+        package, found = "jinja2", "isn't installed; it writes the page of a report"
+        raise InputError(package, found, remedy="Install the extra: pip install 'rocwheel[report]'.") from e
     environment = jinja2.Environment(autoescape=True, finalize=_as_markup, undefined=jinja2.StrictUndefined)
     environment.filters |= {"size": decimal, "shown": shown_text}
     template: Template = environment.from_string(re.sub(r"\n\s*", "", _text("report.html.j2")), names)
@@ -327,8 +305,8 @@ def _as_markup(value: object) -> object:
 
 
 def make_page(report: Report) -> bytes:
-    """Return the page. Equal data produces the same bytes. Raises `InputError` if plotly or Jinja2 isn't installed."""
-    scripts = [plotly_script(), *map(_text, _SCRIPTS)]
+    """Return the page. Equal data produces the same bytes. Raises `InputError` if Jinja2 isn't installed."""
+    scripts = list(map(_text, _SCRIPTS))
     graph = report.graph
     faults = Counter((fault.package, fault.path) for fault in graph.findings)
     numbers = {(one.package, one.path): number for number, one in enumerate(graph.files[:_MOST_LOADING])}
@@ -358,8 +336,7 @@ def page_title(report: Report) -> str:
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    # Plotly sets styles on the elements that it draws.
-    rules = ["default-src 'none'", "img-src data:", "style-src 'unsafe-inline'"]
+    rules = ["default-src 'none'", "img-src data:", f"style-src {policy_hash(_text('report.css'))}"]
     return "; ".join(
         [*rules, f"script-src {' '.join(map(policy_hash, scripts))}", "base-uri 'none'", "form-action 'none'"]
     )
@@ -403,10 +380,9 @@ def check_output(output: Path, paths: Sequence[Path]) -> None:
     """Raise `InputError` for an output that is an input or is inside an input, unless it is an older report.
 
     A folder and a path below a file are also rejected, before anything is read. A symbolic link in an input is rejected
-    even if it points to a report, because the new file would replace the link. Raises `InputError` if plotly or Jinja2,
+    even if it points to a report, because the new file would replace the link. Raises `InputError` if Jinja2,
     which pages need, isn't installed.
     """
-    plotly_script()
     _template()
     check_file(output)
     real = os.path.realpath(output)

@@ -237,7 +237,7 @@ def _mentions(version: str) -> re.Pattern[bytes]:
     return re.compile(rb"(?P<local>(?:dev)?rocm)" + in_local + rb"(?!\w|\.\d)" + rb"|(?<![\d.])" + text + end)
 
 
-_TEXTS = (".py", ".json", ".toml", ".cfg", ".cmake", ".pc", ".h")
+_TEXTS = (".py", ".pyi", ".json", ".toml", ".yaml", ".yml", ".cfg", ".cmake", ".pc", ".h")
 """The suffixes of text files in which the version matters at run time or in builds."""
 
 
