@@ -75,7 +75,7 @@ def test_run_paths_into_many_folders_are_one_line() -> None:
             "run-path-build-folder",
             Severity.NOTE,
             f"a.whl!{name}.so",
-            f"searches '/build/{name}', a folder on the build machine",
+            f"searches '/build/{name}' from the build machine",
             "Drop it.",
             "a",
             f"{name}.so",
@@ -97,8 +97,8 @@ def test_errors_come_before_warnings_and_notes() -> None:
     ("one", "several"),
     [
         (
-            "searches '/opt/rocm/lib', absolute folders on the host",
-            "search '/opt/rocm/lib', absolute folders on the host",
+            "searches '/opt/rocm/lib' on the host",
+            "search '/opt/rocm/lib' on the host",
         ),
         (
             "has no build id: its debug information can't be found",

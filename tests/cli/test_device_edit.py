@@ -73,9 +73,7 @@ def test_library_for_a_runtime_that_cannot_read_the_result_is_a_warning(
     status, out, err = run("device", "compress", library, "-o", tmp_path / "out.so", *options)
     assert (status, out.count("2 of 2 bundles changed")) == (0, 1)
     told = (
-        " doesn't read bundles in this compression format; use the result only with a later runtime\n"
-        if warning
-        else ""
+        " can't read bundles in this compression format; use the result only with a later runtime\n" if warning else ""
     )
     assert f"warning: {library}: needs {warning}{told}" in err if warning else "warning" not in err
 
@@ -118,7 +116,7 @@ def test_compress_writes_no_bundle_with_the_magic_of_another_within(run: Run, tm
     given, output = tmp_path / "given.hipfb", tmp_path / "out.hipfb"
     given.write_bytes(header + payload)
     assert given.read_bytes().count(b"CCOB") == 2
-    found = "its payload has the bytes CCOB at 0x"
+    found = "its payload contains the bytes CCOB at 0x"
     assert found in run("inspect", "--deep", given)[2]
     status, out, err = run("device", "compress", given, "-o", output)
     assert (status, out.count("1 of 1 bundle changed"), err.count("warning")) == (0, 1, 0)
@@ -251,8 +249,8 @@ def test_a_wheel_variant_keeps_the_code_that_its_name_promises(run: Run, tmp_pat
     status, text, err = run("device", "prune", wheel, "--targets", "gfx906", "-o", out, "--quiet")
     assert (status, text) == (2, "")
     assert err == (
-        f"error: {wheel}: is the wheel variant for gfx90a, gfx906, and would lose its code for gfx90a. Keep these "
-        "targets too, or prune the wheel without a variant.\n"
+        f"error: {wheel}: is the wheel variant for gfx90a, gfx906, and would lose its code for gfx90a. Also keep "
+        "these targets, or prune the wheel without a variant.\n"
     )
     assert list(out.iterdir()) == []
     assert run("device", "prune", wheel, "--targets", "gfx906,gfx90a", "-o", out, "--quiet")[0] == 0

@@ -170,7 +170,7 @@ def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, 
     assert err.replace(str(tmp_path), "").splitlines()[1:] == [
         (
             "  /out/gfx906/.kpack/libx.so_gfx906.kpack: is a standalone archive; expected the folder of a target. "
-            "Specify the folder whose content is added to the host's, such as /out/gfx906."
+            "Specify the folder to merge into the host folder, such as /out/gfx906."
         ),
         "  /out/host/lib/libx.so: isn't a folder; expected the folder of a target",
         (

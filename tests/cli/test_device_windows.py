@@ -245,7 +245,7 @@ def test_a_signed_library_stays_as_it_is_in_a_folder_with_a_warning(
     assert status == 0
     assert "device code of 1 file edited" in out
     assert (
-        f"warning: {signed_tree}/signed.dll: {IS_SIGNED}, so its device code doesn't change. {REMEDY}"
+        f"warning: {signed_tree}/signed.dll: {IS_SIGNED}, so its device code is left unchanged. {REMEDY}"
         in err.splitlines()
     )
     assert (tmp_path / "out/signed.dll").read_bytes() == SIGNED
@@ -268,7 +268,7 @@ def test_a_signed_library_stays_as_it_is_in_a_wheel_with_a_warning(
     wheel = make_wheel(tmp_path, "demo", files, tag="py3-none-win_amd64")
     status, _, err = run("device", *words, wheel, "-o", tmp_path / "out")
     assert status == 0, err
-    assert f"demo/signed.dll: {IS_SIGNED}, so its device code doesn't change. {REMEDY}" in err
+    assert f"demo/signed.dll: {IS_SIGNED}, so its device code is left unchanged. {REMEDY}" in err
     with zipfile.ZipFile(tmp_path / "out" / wheel.name) as made:
         assert made.read("demo/signed.dll") == SIGNED
         assert made.read("demo/two.dll") != SIGNED_TWO

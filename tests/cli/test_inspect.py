@@ -282,7 +282,7 @@ def test_code_object_for_no_processor_is_reported(run: Run, tmp_path: Path) -> N
     data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
     path.write_bytes(data)
-    found = "a code object whose flags 0xff don't name a processor"
+    found = "a code object whose flags 0xff don't identify a processor"
     status, _, err = run(path)
     assert (status, err) == (1, f"warning: {path}: offset 0x0: {found}\n")
 
@@ -318,7 +318,7 @@ def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
 def test_bundle_too_large_to_check_is_reported() -> None:
     path = FIXTURES / "v22/saxpy.ccob.hipfb"
     [facts] = inspect_paths([path], deep=True, limit=37431)
-    found = "the bundle contains 37432 bytes, more than the limit of 37431, and wasn't read"
+    found = "the bundle wasn't read, because it contains 37432 bytes, more than the limit of 37431"
     assert facts.device is not None
     assert facts.device.problems == (f"{path}: bundle 0 at offset 0x0: {found}",)
 

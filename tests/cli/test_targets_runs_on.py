@@ -637,7 +637,7 @@ def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_t
     lines = run_targets("runs-on", "gfx906:sramecc-:xnack-", path).stdout.splitlines()
     version = "gfx906: a code object with version 2, which only ROCm 6.4 to 7.1 loads"
     target = "gfx906:sramecc-:xnack+"
-    flags = f"gfx906: the flags of the code object are for {target}: needs xnack on, but the GPU has it off"
+    flags = f"gfx906: the code object's flags are for {target}: needs xnack on, but the GPU has it off"
     assert [line for line in lines if "stock" in line] == [
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime of ROCm 6.4 to 7.1: finds nothing in 1 bundle ({flags})",
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime since ROCm 7.2: finds nothing in 1 bundle ({version})",

@@ -165,7 +165,7 @@ def test_indexes_that_were_counted_for_each_target_are_recognized(tmp_path: Path
     assert wrong == [
         (
             f"{tmp_path}/.kpack/two_{name}.kpack: the code stored as {SPLIT_NAME}#0 for {target} belongs to "
-            f"{SPLIT_NAME}#1: some releases of AMD's tool count indices separately for each target"
+            f"{SPLIT_NAME}#1: some releases of AMD's tool number units separately for each target"
         )
         for name, target in (("gfx1030", "gfx1030"), ("gfx90a", "gfx90a:xnack+"))
     ]

@@ -345,7 +345,7 @@ def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path:
             retarget("gfx1030", "gfx1031", "gfx1032"),
             REWRITE_PLAIN,
             (
-                "a code object, which can be for only one target, not for gfx1031, gfx1032; expected one target. "
+                "a code object, which can't be for several targets (gfx1031, gfx1032); expected one target. "
                 "Make a "
                 "separate file for each"
             ),
@@ -376,7 +376,7 @@ def test_code_object_for_no_processor_is_refused(code_object: Path, tmp_path: Pa
     data[0x30:0x34] = bytes(4)
     code_object.write_bytes(data)
     with pytest.raises(
-        InputError, match="a code object whose flags 0x0 don't name a processor; expected a code object for a proc"
+        InputError, match="a code object whose flags 0x0 don't identify a processor; expected a code object for a known"
     ):
         rewrite_device_code(code_object, tmp_path / "out.co", prune_of_rewrite("gfx1030"), REWRITE_PLAIN)
 

@@ -251,7 +251,8 @@ def test_code_object_for_no_processor_is_reported_as_such(tmp_path: Path) -> Non
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
     source.write_bytes(data)
     message = (
-        f"{source}: a code object whose flags 0xff don't name a processor; expected a code object for a known processor"
+        f"{source}: a code object whose flags 0xff don't identify a processor; expected a code "
+        f"object for a known processor"
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         extract_all(source, tmp_path)

@@ -148,12 +148,12 @@ def test_all_that_is_wrong_with_the_files_is_told_at_once(code: Callable[..., Pa
     found = [str(problem).partition("; expected")[0].removeprefix(f"{tmp_path}/") for problem in caught.value.problems]
     assert found == [
         "notes.txt: starts with b'notes'",
-        f"{FIXTURES}/v22/saxpy.hipfb: a bundle itself",
+        f"{FIXTURES}/v22/saxpy.hipfb: already a bundle",
         f"{FIXTURES}/elf/program-pie: an ELF file for machine 62",
         "mesa.co: an ELF file for machine 224 and OS ABI 66",
         "big.co: offset 0x0: a big-endian ELF file",
         "object.co: device code that isn't linked yet",
-        "unknown.co: a code object whose flags 0x500 don't name a processor",
+        "unknown.co: a code object whose flags 0x500 don't identify a processor",
         "later.co: offset 0x0: a code object with ABI version 9",
     ]
     assert not (tmp_path / "x.hipfb").exists()
@@ -167,7 +167,10 @@ def test_two_code_objects_for_one_target_are_refused(code: Callable[..., Path], 
 
 def test_different_code_object_versions_are_refused(code: Callable[..., Path], tmp_path: Path) -> None:
     first, second = code("gfx906"), code("gfx1030", abi_version=3)
-    message = f"{second}: a code object with version 5, but {first} has version 6; expected one version in the bundle"
+    message = (
+        f"{second}: a code object with version 5, but {first} has version 6; expected the same "
+        f"version throughout the bundle"
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         make_bundle([first, second], tmp_path / "x.hipfb", Storage())
 
@@ -178,7 +181,7 @@ def test_targets_that_runtimes_cannot_tell_apart_are_refused(code: Callable[...,
     data = bytearray(second.read_bytes())
     data[E_FLAGS + 1] = data[E_FLAGS + 1] & 0xFC | 1
     second.write_bytes(data)
-    message = f"{second}: for gfx90a, but {first} is for gfx90a:xnack+: one sets features that the other leaves open"
+    message = f"{second}: for gfx90a, but {first} is for gfx90a:xnack+: one sets features that the other doesn't"
     with pytest.raises(InputError, match=re.escape(message)):
         make_bundle([first, second], tmp_path / "x.hipfb", Storage())
 

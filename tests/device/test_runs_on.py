@@ -285,7 +285,7 @@ def test_hip_takes_entries_of_its_own_kinds(tmp_path: Path, kind: str, runs: boo
     assert _loads(path, "gfx906", "7.2") == (
         (True, "the same processor with the same features")
         if runs
-        else (False, "gfx906: an entry of the kind openmp, which HIP ignores")
+        else (False, "gfx906: an entry of kind openmp, which HIP ignores")
     )
 
 

@@ -316,8 +316,9 @@ def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> N
     assert compressed is not None
     data = without_spare_header(join_data(compressed.apply(memoryview(linked.read_bytes()))))
     message = (
-        "x: offset 0x0: no spare program header for the data after its device code; expected PT_PHDR, which lld "
-        "creates, PT_GNU_RELRO next, or two data segments. Leave the file as it is. In a wheel, the free space adds "
+        "x: offset 0x0: no spare program header for the data after its device code; expected PT_PHDR (which lld "
+        "creates), PT_GNU_RELRO in the next segment, or two data segments. Leave the file as it is. In a "
+        "wheel, the free space adds "
         "almost nothing to the size."
     )
     with pytest.raises(NotTrimmableError, match=f"^{re.escape(message)}$"):

@@ -103,7 +103,8 @@ def test_the_code_of_a_part_of_a_part_counts() -> None:
 
 def test_packages_that_complete_one_another_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"^a: and b complete each other; expected a package that completes another package$"
+        InputError,
+        match=r"^a: completes b, which in turn completes a; expected a package that completes another package$",
     ):
         check_coherence([_carrier("a", "gfx906", "b", "b"), _carrier("b", "gfx906", "a", "a")])
 

@@ -153,7 +153,7 @@ def test_a_wheel_with_several_archives_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_tree([path])
     assert str(caught.value) == (
-        f"{path}: has 2 archives of development files, such as 'a/_devel.tar.xz'; expected one. Build or "
+        f"{path}: has 2 archives of development files, such as 'a/_devel.tar.xz'; expected only one. Build or "
         "download it again."
     )
 

@@ -148,7 +148,7 @@ def test_a_place_outside_of_site_packages_is_refused(text: str) -> None:
     with pytest.raises(InputError) as error:
         normalized_place(text, "a.so")
     assert str(error.value) == (
-        f"--at {text}: outside of site-packages; expected a relative path in site-packages, such as "
+        f"--at {text}: is outside site-packages; expected a relative path in site-packages, such as "
         "site-packages/my_package/_ext.so"
     )
 
@@ -166,7 +166,7 @@ def test_a_place_that_may_be_a_folder_is_not_taken_for_the_files_name(text: str,
     with pytest.raises(InputError) as error:
         normalized_place(text, "a.so")
     assert str(error.value) == (
-        f"--at {told}: ambiguous: it may be a folder or the file; expected {folder} for a folder, or a path "
+        f"--at {told}: is ambiguous, because it may be a folder or the file; expected {folder} for a folder, or a path "
         "that ends with a.so or the name of a shared library"
     )
 

@@ -72,5 +72,5 @@ def test_a_folder_of_a_build_host_and_a_relative_one_are_told_together() -> None
     problems = entry_problems("it", ["lib", "/home/me", "lib64", "$ORIGIN"])
     assert [problem.found for problem in problems] == [
         "searches 'lib', 'lib64' relative to the working directory",
-        "searches '/home/me', a folder on the build machine",
+        "searches '/home/me' from the build machine",
     ]

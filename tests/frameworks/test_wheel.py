@@ -233,7 +233,7 @@ def test_each_absolute_entry_has_to_be_allowed(
     with pytest.raises(FaultyWheelError) as caught:
         run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=("/site/rocm/lib",))
     (problem,) = caught.value.problems
-    assert "searches '/usr/local/lib', absolute folders on the host" in str(problem)
+    assert "searches '/usr/local/lib' on the host" in str(problem)
     intended = ("/site/rocm/lib", "/usr/local/lib")
     assert Path(run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=intended).path).is_file()
 

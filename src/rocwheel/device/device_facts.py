@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
-    """An entry of a bundle or archive, an image in an object file, or a standalone code object; sizes are in bytes.
+    """An entry of a bundle or archive, an image in an object file, or a standalone code object. Sizes are in bytes.
 
     ``stored_size`` is the size in the file. ``stored_size`` and ``kernels`` are `None` if the bundle wasn't
     decompressed.
@@ -84,13 +84,13 @@ class KpackFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The archives with the code: the file itself, or the archives found for a split library's wrappers."""
 
     keys: tuple[str, ...]
-    """The distinct lookup keys in an archive, or those of a library's wrappers."""
+    """The distinct lookup keys in an archive or in a library's wrappers."""
     archives: tuple[ArchiveFacts, ...]
     wrappers: tuple[UnitFacts, ...] = ()
 
 
 class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The device code in one file; ``entries`` are outside bundles, such as a standalone code object or images."""
+    """The device code in one file. ``entries`` are outside bundles, such as a standalone code object or images."""
 
     container: str
     wrappers: int = 0
@@ -136,7 +136,7 @@ _LARGEST_HELD = 256 << 20
 Payloads in ROCm libraries are smaller.
 """
 _FIRST_WITH_FEATURES = 4
-"""The first code object version whose ``e_flags`` distinguish a feature that is off from a feature that isn't set."""
+"""The first code object version whose ``e_flags`` distinguish features that are off from features that aren't set."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,8 +155,9 @@ def _read_payloads(
 ) -> tuple[Sequence[int | None], Sequence[int | None], Sequence[str]]:
     """Return the stored size and the number of kernels for each entry of ``bundle``, and a list of problems.
 
-    The values are `None` for payloads that aren't read or aren't code objects. Payloads of a compressed bundle are read
-    only if ``look`` is deep and the bundle decompresses to at most its limit. Raises `InputError` for damaged payloads.
+    The values are `None` for payloads that aren't read or aren't code objects. A compressed bundle's payloads are read
+    only if ``look`` is deep and the decompressed bundle doesn't exceed the limit. Raises `InputError` for damaged
+    payloads.
     """
     unknown = (None,) * len(bundle.plain.entries)
     if bundle.compressed is None:
@@ -165,12 +166,13 @@ def _read_payloads(
         return unknown, unknown, ()
     if bundle.raw_size > look.limit:
         size = count(bundle.raw_size, "byte")
-        found = f"the bundle contains {size}, more than the limit of {look.limit}, and wasn't read"
+        found = f"the bundle wasn't read, because it contains {size}, more than the limit of {look.limit}"
         return unknown, unknown, (f"{bundle.place}: {found}",)
     kernels, problems = _look_into(view, bundle, strict=look.strict)
     if (offset := find_inner_magic(view[bundle.start : bundle.stop])) is not None:
         found = (
-            f"its payload has the bytes {COMPRESSED_MAGIC.decode()} at {offset:#x}, where some readers look for another"
+            f"its payload contains the bytes {COMPRESSED_MAGIC.decode()} at {offset:#x}, which some readers mistake "
+            "for another"
         )
         problems.append(f"{bundle.place}: {found} bundle; to avoid this, use device compress")
     stored = measure_entries(view[bundle.start :], bundle.compressed, bundle.plain, place=bundle.place)
@@ -353,7 +355,7 @@ def read_device_facts(
 
 def _read_code_object(data: Data, code: CodeObject, place: CodePlace, look: Look) -> DeviceFacts:
     kernels = None
-    unknown = f"{place}: a code object whose flags {code.flags:#x} don't name a processor"
+    unknown = f"{place}: a code object whose flags {code.flags:#x} don't identify a processor"
     problems: tuple[str, ...] = () if code.target else (unknown,)
     try:
         kernels = count_kernels(data, code, place=place)
@@ -380,7 +382,7 @@ def list_device_code(path: Path) -> DeviceFacts:
 
 
 def _read_archive(data: Data, name: str, look: Look, depth: int) -> DeviceFacts | None:
-    """Return facts about all members; bundles are numbered across the archive, with their offsets in the archive.
+    """Return facts about all members. Bundles are numbered across the archive, with their offsets in the archive.
 
     ``depth`` is the number of archives around this one.
     """

@@ -94,10 +94,10 @@ def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: 
     """Return the change for the bundle in ``slot`` of the section ``view``, or `None` if the bundle doesn't change.
 
     Without an ``edit``, a plain bundle is compressed with the same content, except host entries that later readers
-    refuse in compressed bundles (`OffloadBundle.short_host`). A compressed bundle is compressed again in three cases:
-    if the required runtimes don't read it; to remove an inner magic number, if ``storage`` checks and the result fits;
-    and to save space, if ``storage`` recompresses. Raises `DeviceCodeError` if the bundle is damaged, is ambiguous, or
-    doesn't fit.
+    refuse in compressed bundles (`OffloadBundle.short_host`). A compressed bundle is compressed again if the required
+    runtimes can't read it, or to save space if ``storage`` recompresses. If ``storage`` checks, it is also compressed
+    again to remove an inner magic number, provided that the result fits. Raises `DeviceCodeError` if the bundle is
+    damaged, is ambiguous, or doesn't fit.
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
     if raw is None and not _is_stored_well(slot.bundle, storage):
@@ -138,7 +138,7 @@ def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> l
         raise DeviceCodeError(
             bundle.place,
             f"the entry {repeated[0]!r} occurs more than once",
-            expected="each entry only once",
+            expected="unique entries",
             remedy="Rebuild the file, because different readers use different entries.",
         )
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
@@ -177,13 +177,13 @@ def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
 
 
 def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: CodePlace) -> tuple[Data, ...] | None:
-    """Return, as buffers, the code object that ``edit`` adds to replace ``data``, or `None` if it adds no code object.
+    """Return the code object that ``edit`` adds to replace ``data`` as buffers, or `None` if it adds no code object.
 
     Raises `DeviceCodeError` for an unknown processor, and if the edit removes ``data`` or adds several code objects.
     """
     if code.target is None:
-        found = f"a code object whose flags {code.flags:#x} don't name a processor"
-        raise DeviceCodeError(place, found, expected="a code object for a processor that compilers know")
+        found = f"a code object whose flags {code.flags:#x} don't identify a processor"
+        raise DeviceCodeError(place, found, expected="a code object for a known processor")
     old = BundlePart(f"{CODE_ENTRY}{code.target}", (data,))
     edited = edit((old,), place=place)
     new = [part for part in edited if part is not old]
@@ -193,7 +193,7 @@ def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: C
         targets = ", ".join(part.spelling.removeprefix(CODE_ENTRY) for part in new)
         raise DeviceCodeError(
             place,
-            f"a code object, which can be for only one target, not for {targets}",
+            f"a code object, which can't be for several targets ({targets})",
             expected="one target",
             remedy="Make a separate file for each target.",
         )
@@ -212,9 +212,9 @@ def iter_changes(
 ) -> Iterator[BundleChange]:
     """Yield the changes to the whole file ``data``, in ascending order, as they become available.
 
-    The ``executor`` processes ``jobs`` bundles at a time. Memory use is limited to one more bundle and
-    ``storage.limit`` bytes of decompressed code. For bundles that stay plain, only the headers are in memory. Raises
-    the same errors as `edit_bundle`.
+    The ``executor`` processes ``jobs`` bundles at a time. At most one more bundle and ``storage.limit`` bytes of
+    decompressed code are in memory. Bundles that stay plain are in memory only with their headers. Raises the same
+    errors as `edit_bundle`.
     """
     work = partial(edit_bundle, code.view(data), edit=edit, storage=storage)
     for change in map(work, slots) if executor is None else _in_window(executor, work, slots, jobs, storage.limit):
@@ -243,7 +243,7 @@ def _in_window(
 def patched_size(data: Data, code: DeviceCode, slots: Sequence[BundleSlot], last: BundleChange | None) -> int:
     """Return the size of the file after its ``last`` change.
 
-    A file that contains only bundles then ends with its last bundle, because many readers refuse bytes after it.
+    A file that contains only bundles ends with its last bundle, because many readers refuse bytes after it.
     """
     if code.fat_binary or last is None:
         return len(data)
@@ -262,9 +262,10 @@ def device_patch(
 ) -> FilePatch | None:
     """Return all changes to the file ``data`` at once, or `None` if it has no bundles or no changes.
 
-    With ``trim``, freed space is removed if possible. The patch holds the new bundles in memory: with compression,
-    about a tenth of the device code. To hold one bundle at a time, use `iter_changes`. Raises the same errors as
-    `read_device_code` and `edit_bundle`, and `SignedFileError` if a signature would become invalid.
+    With ``trim``, freed space is removed if possible. The patch keeps the new bundles in memory. If compressed, they
+    take about a tenth of the device code's size. To keep only one bundle in memory at a time, use `iter_changes`.
+    Raises the same errors as `read_device_code` and `edit_bundle`, and `SignedFileError` if a signature would become
+    invalid.
     """
     code = read_device_code(data, name=name)
     if code is None:
@@ -286,7 +287,7 @@ def device_patch(
 
 
 class UnlinkedCodeError(InputError):
-    """An error for device code that isn't linked into code objects yet, so that there are no bundles to edit."""
+    """An error for device code that isn't linked into code objects yet and therefore has no bundles to edit."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -355,7 +356,7 @@ def _member_places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]
 def any_variant_runs(code: TargetId, wanted: TargetId) -> bool:
     """Return whether any GPU that matches ``wanted`` runs ``code``.
 
-    So ``gfx90a`` matches all of its variants, and ``gfx90a:xnack+`` also runs code that doesn't set xnack.
+    For example, ``gfx90a`` matches all of its variants, and ``gfx90a:xnack+`` also runs code that doesn't set xnack.
     """
     agent = TargetId(wanted.processor, **(code.features | wanted.features))
     return fit(code, agent) is not Fit.NONE
@@ -367,11 +368,11 @@ def is_any_kept(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
 
 
 def needed_code(codes: Iterable[TargetId], keep: Sequence[TargetId]) -> frozenset[TargetId]:
-    """Return the targets in ``codes``, the targets of one bundle, that the GPUs in ``keep`` need.
+    """Return the targets in one bundle's ``codes`` that the GPUs in ``keep`` need.
 
-    The result includes all targets of these GPUs' own processors. Code for a generic processor, and SPIR-V, stays as
-    long as a GPU that it serves lacks its own code in some feature setting. If a generic processor is in ``keep``, its
-    own code stays, not the code for its members.
+    The result includes all targets of these GPUs' own processors. Code for a generic processor stays as long as a GPU
+    that it covers lacks its own code for some feature setting. The same is true of SPIR-V. If a generic processor is in
+    ``keep``, its own code stays, not the code for its members.
     """
     offered = frozenset(codes)
     return frozenset(code for code in offered if any(_needs(wanted, code, offered) for wanted in keep))
@@ -411,7 +412,7 @@ class Prune(msgspec.Struct, frozen=True):
         return kept
 
     def needed(self, units: Iterable[Iterable[TargetId]]) -> frozenset[TargetId]:
-        """Return the targets whose code stays in an archive; ``units`` gives the targets of each unit.
+        """Return the targets whose code stays in an archive; ``units`` contains the targets of each unit.
 
         If one unit needs a target, the target stays for all units: if an archive lists a target, runtimes expect code
         for it in every unit.

@@ -67,8 +67,8 @@ _SUFFIXES: Final = frozenset({".dll", ".exe", ".pyd"})
 def require_sound_image(data: Data, *, name: str) -> None:
     """Raise `PeError` for a damaged DLL or program, as every inspection with `read_pe` would.
 
-    The check covers files that have PE headers, and files that begin and are named like PE files. Other files may also
-    begin with ``MZ``. The check skips 32-bit files, which have no device code.
+    The check covers files with PE headers, and files that begin with ``MZ`` and have a PE file's suffix. Other files
+    may also begin with ``MZ``. The check skips 32-bit files, which have no device code.
     """
     bits = bits_of_pe(data)
     if bits == 64 or (bits is None and is_pe(data) and PurePath(name).suffix.lower() in _SUFFIXES):
@@ -81,8 +81,8 @@ def is_signed_image(data: Data, *, name: str) -> bool:
 
 
 def signed_warning(error: SignedFileError) -> str:
-    """Return the warning about a signed file that stays unchanged when other files are edited."""
-    return f"{error.source}: {error.found}, so its device code doesn't change. {error.remedy}"
+    """Return the warning about a signed file that is left unchanged when other files are edited."""
+    return f"{error.source}: {error.found}, so its device code is left unchanged. {error.remedy}"
 
 
 class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,9 +101,9 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """Warnings about the result."""
     faults: tuple[str, ...] = ()
-    """Faults in packaged runtimes that may load the result. They affect compressed bundles, even valid bundles."""
+    """Faults in packaged runtimes that may load the result. They affect compressed bundles, even valid ones."""
     hosts_spelled: int = 0
-    """The number of compressed bundles whose host entries were respelled so that later readers accept them."""
+    """The number of compressed bundles whose host entries were rewritten so that later readers accept them."""
     is_archive: bool = False
     """Whether the file is a kpack archive. If so, its code objects are counted instead of bundles."""
     trimmed: int = 0
@@ -197,7 +197,7 @@ def _pruned(archive: KpackArchive, edit: Prune) -> KpackArchive:
 
 
 def holds_places(data: Data) -> bool:
-    """Return whether a file is a binary that contains bundles, and not a bundle file or a code archive."""
+    """Return whether a file is a binary that contains bundles, rather than a bundle file or a code archive."""
     return is_elf(data) or is_pe(data) or is_ar_archive(data)
 
 
@@ -317,7 +317,7 @@ def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int], 
         return ()
     name = runtime.dll if is_dll else runtime.soname
     releases = f"{runtime.first} to {runtime.last}"
-    found = f"needs {name}, the HIP runtime of ROCm {releases}, which doesn't read bundles in this compression format"
+    found = f"needs {name}, the HIP runtime of ROCm {releases}, which can't read bundles in this compression format"
     return (f"{source}: {found}; use the result only with a later runtime",)
 
 
@@ -366,8 +366,8 @@ class _Tally:
     def report(self, trimmed: int, warnings: tuple[str, ...], faults: tuple[str, ...]) -> RewriteReport:
         """Return the totals, together with ``warnings``, and with ``faults`` if any bundle is compressed."""
         if self.inner_magics:
-            bundles = count(len(self.inner_magics), "compressed bundle has", "compressed bundles have")
-            found = f"{self.source}: {bundles} the bytes CCOB inside, where some readers look for another bundle"
+            bundles = count(len(self.inner_magics), "compressed bundle contains", "compressed bundles contain")
+            found = f"{self.source}: {bundles} the bytes CCOB, which some readers mistake for another bundle"
             warnings = (*warnings, found)
         return RewriteReport(
             path=self.source,
@@ -395,11 +395,11 @@ def rewrite_device_code(
 ) -> RewriteReport:
     """Write ``source`` to ``output``, with each bundle edited and stored according to ``storage``.
 
-    The output gets its name only when it is complete; if the name is a symlink, the symlink's target is replaced. Freed
-    space becomes a hole; with ``trim``, which works only for shared libraries, it is removed. Memory use is limited to
-    ``jobs`` bundles plus one, ``storage.limit`` bytes of decompressed code, and almost nothing for bundles that stay
-    plain. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing to edit, and
-    the same errors as `FileRewrite`. Raises `WorkError` if writing fails.
+    The output gets its name only when it is complete. If the name is a symlink, the symlink's target is replaced. Freed
+    space becomes a hole. With ``trim``, which works only for shared libraries, it is removed. At most ``jobs`` bundles
+    plus one, and ``storage.limit`` bytes of decompressed code, are in memory. Bundles that stay plain take almost no
+    memory. `edit_code_object` edits a standalone code object. Raises `InputError` if there is nothing to edit, and the
+    same errors as `FileRewrite`. Raises `WorkError` if writing fails.
     """
     output = Path(os.path.realpath(output))
     order = RewriteOrder(edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)

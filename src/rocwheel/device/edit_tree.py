@@ -60,7 +60,7 @@ def list_tree(folder: Path) -> list[Path]:
 
 
 def require_regular(path: Path) -> None:
-    """Raise `InputError` for a path that is neither a file nor a folder: reading a pipe or device might never end."""
+    """Raise `InputError` for a path that is neither a file nor a folder. Reading a pipe or device might never end."""
     if not path.is_file():
         raise InputError(path, "isn't a regular file", expected="only files, folders, and links", remedy="Remove it.")
 
@@ -116,7 +116,7 @@ def read_file_code(data: Data, name: str) -> EditableCode:
 
 
 def file_targets(data: Data, name: str) -> tuple[TargetId, ...]:
-    """Return every target that the file ``name`` has code for or, for a kpack archive, that the archive lists.
+    """Return every target that the file ``name`` has code for, or every target that a kpack archive lists.
 
     Raises `InputError` for damaged files.
     """
@@ -141,7 +141,7 @@ def link_action(place: PurePath, keep: Sequence[TargetId]) -> PruneAction:
 
 
 def file_action(place: PurePath, code: EditableCode, keep: Sequence[TargetId]) -> PruneAction:
-    """Return the action for a file at ``place`` in the tree, based on its device code or its name if more specific."""
+    """Return the action for a file at ``place`` in the tree, based on its device code, or on a more specific name."""
     if code.targets:
         is_device_code = code.is_code_alone or code.is_archive
         is_for_others = (is_device_code or _is_named_for_others(place, keep)) and not is_any_kept(code.targets, keep)
@@ -174,7 +174,7 @@ def find_emptied_libraries(path: Path, edit: Prune) -> Iterator[InputError]:
 
 
 def _find_emptied(data: Data, found: Binary, *, archives: GivenArchives, edit: Prune) -> tuple[InputError, ...]:
-    """Return the error for the first of a library's units without code, or an empty tuple if all units have code."""
+    """Return the error for a library's first unit without code, or an empty tuple if all units have code."""
     if is_named_archive(found):
         return ()
     with open_kpack_code(data, name=found.name, folder=None, beside=archives.beside(found)) as kpack:

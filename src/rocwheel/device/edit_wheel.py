@@ -74,10 +74,10 @@ class WheelTargets(msgspec.Struct, frozen=True):
             )
 
     def redeclare(self, declaration: bytes, keep: Sequence[TargetId] | None, *, source: str) -> bytes:
-        """Return the wheel's declaration, updated if targets were removed or added, or unchanged otherwise.
+        """Return the wheel's declaration, updated if targets were removed or added.
 
-        A target that no file has code for is omitted, unless it is one of the targets to keep. An older record of how
-        the package fits other packages is removed. Raises `InputError` for a malformed declaration.
+        A target that no file has code for is omitted, unless it is one of the targets to keep. A previous record of the
+        package's compatibility with other packages is removed. Raises `InputError` for a malformed declaration.
         """
         old = set(decode_declaration(declaration, source=source).targets)
         kept = {target for target in old if target in self.before or keep is None or is_any_kept([target], keep)}
@@ -100,14 +100,14 @@ def check_promise(wheel: Path, dist_info: str, members: Mapping[str, ZipMember],
     lost = [value for value in values if not any(serves(str(target), [TargetId(value)]) for target in keep)]
     if lost:
         found = f"is the wheel variant for {', '.join(values)}, and would lose its code for {', '.join(lost)}"
-        raise InputError(wheel, found, remedy="Keep these targets too, or prune the wheel without a variant.")
+        raise InputError(wheel, found, remedy="Also keep these targets, or prune the wheel without a variant.")
 
 
 _METADATA = ("METADATA", "WHEEL")
 
 
 class WheelRewriteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result for a wheel: omitted members, members with edited bundles, and the number of other members."""
+    """The result for a wheel: the omitted members, the members with edited bundles, and the number of other members."""
 
     path: str
     dropped: tuple[str, ...]
@@ -226,7 +226,7 @@ class _Job:
             return file_action(place, code, self.keep)
         if self.order.edit is None:
             return PruneAction.EDITED if code.has_bundles or code.is_archive else PruneAction.COPIED
-        # In a file that is named for one target, libraries don't look for code for another target.
+        # Libraries don't look for code for another target in a file that is named for one target.
         is_named = bool(processors_of_name(place.as_posix()))
         return PruneAction.EDITED if code.has_bundles and not is_named else PruneAction.COPIED
 

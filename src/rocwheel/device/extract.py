@@ -1,4 +1,4 @@
-"""Extracts code objects for a GPU from files, by exact name or with a runtime's selection rules."""
+"""Extracts code objects for a GPU from files, by exact name or according to a runtime's selection rules."""
 
 from __future__ import annotations
 
@@ -256,17 +256,17 @@ def extract_code(
     """Write the code from one or several sources for each of ``targets`` (all if empty) to ``dest_dir``.
 
     A file name consists of the source, the number of the bundle, and the entry's target. If a target has several files,
-    the second and later names also have a number. The images of an object file, and a standalone code object, count as
-    a bundle. The numbers continue across the bundles of a static library, the keys of a kpack archive, and the wrappers
-    of a split library. A library's archives are looked up relative to its location. Compressed bundles are streamed
-    once.
+    the second and later names also have a number. The images in an object file count as one bundle, and so does a
+    standalone code object. The numbers continue across the bundles of a static library, the keys of a kpack archive,
+    and the wrappers of a split library. A library's archives are looked up relative to its location. Each compressed
+    bundle is streamed once.
 
     From a folder or a wheel, every file with device code is extracted into the same folder structure. If only some
     files have code for ``targets``, the other files are skipped. The code of split libraries includes the code in the
     archives among all sources; these archives then aren't extracted separately.
 
     Raises `InputError` if there is no device code or it is damaged, or if a bundle decompresses to more than ``limit``
-    bytes. An incorrect hash also raises `InputError`, or logs a warning with ``accept_wrong_hash``. Unless
+    bytes. An incorrect hash also raises `InputError`, or only logs a warning with ``accept_wrong_hash``. Unless
     ``allow_missing``, bundles without code for a target raise `InputError` (`ProblemsError` for several bundles).
     Raises `WorkError` if writing fails. The files appear when all are complete, so an error leaves no files behind.
     """
@@ -301,7 +301,7 @@ def _no_code(source: Path) -> InputError:
     with FileRange.whole(source).view() as data:
         if is_code_object(data):
             flags = read_code_object(data, place=CodePlace(str(source))).flags
-            found = f"a code object whose flags {flags:#x} don't name a processor"
+            found = f"a code object whose flags {flags:#x} don't identify a processor"
             return InputError(source, found, expected="a code object for a known processor")
         found = unread_archive(data) or "no device code for AMD GPUs"
     return InputError(source, found, expected=kinds)
@@ -314,7 +314,7 @@ class _Writer:
         self.folder, self.limit, self.given = folder, limit, given
         self.accept_wrong_hash = accept_wrong_hash
         self.unfollowed: list[RocwheelError] = []
-        """The errors for split libraries that have no existing archive."""
+        """The errors for split libraries whose archives are all missing."""
         self._stems: dict[Path, str] = {}
         self._followed: dict[str, set[str]] = {}
         """The binaries whose code was already extracted from an archive, keyed by archive."""

@@ -197,7 +197,7 @@ class PeFacts(msgspec.Struct, frozen=True):
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """One binary: its path (``wheel!member`` in a wheel), its size in bytes, and either facts or an error."""
+    """A binary: its path (``wheel!member`` in a wheel), its size in bytes, and either facts or an error."""
 
     path: str
     size: int
@@ -243,7 +243,7 @@ def inspect_paths(
     Wheel members that unpack to more than ``limit`` bytes aren't read. With ``deep``, bundles that decompress to more
     aren't read either. A split library's code comes from the archives next to it, and from the archives among all
     inputs, as if folders and wheels were installed together. A path that is unreadable, damaged, or not a binary yields
-    an error, and the iteration continues. By default, this thread reads one file after another; to read several at a
+    an error, and the iteration continues. By default, this thread reads the files one at a time. To read several at a
     time, pass ``readers``.
     """
     binaries = list(find_all_binaries(paths))

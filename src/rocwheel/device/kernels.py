@@ -57,7 +57,7 @@ class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeKernels(msgspec.Struct, frozen=True, kw_only=True):
-    """The kernels in one code object of the file ``file`` (``wheel!member``, ``archive(member)``)."""
+    """The kernels in one code object in ``file``, such as ``wheel!member`` or ``archive(member)``."""
 
     file: str
     bundle: int | None
@@ -78,8 +78,9 @@ class KernelListing(msgspec.Struct, frozen=True):
 def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT, progress: Progress = SILENT) -> KernelListing:
     """List the kernels in every code object in files, wheels, and folders, in file order.
 
-    Bundles and wheel members larger than ``limit`` bytes are reported as problems. So are damaged code objects and,
-    among several files, damaged files. Raises `InputError` for a single damaged file, and if no file has device code.
+    Bundles and wheel members larger than ``limit`` bytes are reported as problems, and so are damaged code objects. If
+    there are several files, damaged files are also reported as problems. Raises `InputError` for a single damaged file,
+    and if no file has device code.
     """
     lister = _Lister(limit, is_single=not more)
     binaries = tracked_binaries(list(find_all_binaries((path, *more))), "reading", progress)

@@ -1,11 +1,11 @@
-"""Finds code in kpack archives for a split library's units by the rules of runtimes, and reports contradictions.
+"""Finds the code for a split library's units in kpack archives, as runtimes do, and reports inconsistencies.
 
 A host wheel and its device wheels are installed into one folder. The same is true of the folders of a split tree.
 
 AMD's runtime looks up a GPU's own target, and then the generic target that covers the GPU. It looks up each target with
 all features of the GPU, then with fewer, and finally with no features. A path's placeholder represents only these
-targets: an archive that is named for another target is never opened. For each target in turn, the runtime searches the
-archives that list the target.
+targets: an archive that is named for another target is never opened. For each of these targets, the runtime searches
+the archives that list it.
 
 AMD's tool from mid-2026 numbers units in each archive and skips units without the archive's target. Wrappers, in
 contrast, number all units. So if an archive lacks a unit, other units in the archive have incorrect indices, and a GPU
@@ -82,7 +82,7 @@ class GivenArchives:
         )
 
     def beside(self, library: Binary) -> ArchiveLookup:
-        """Return a lookup of the archives that markers of ``library`` name."""
+        """Return a lookup for the archives that the markers of ``library`` refer to."""
         return ArchiveLookup(self._binaries, library)
 
 
@@ -127,9 +127,9 @@ class SearchedArchive(NamedTuple):
 
 
 class LookupResult(NamedTuple):
-    """The result for a GPU: code for ``target``, an archive that lists ``target`` but lacks the unit, or neither.
+    """The result for a GPU: code for ``target``, an archive that lists ``target`` but lacks the unit, or nothing.
 
-    A runtime that finds neither skips the GPU. If an archive lacks the unit, the runtime rejects all GPUs.
+    A runtime that finds nothing skips the GPU. If an archive lacks the unit, the runtime rejects all GPUs.
     """
 
     target: TargetId | None = None
@@ -144,7 +144,7 @@ class LookupResult(NamedTuple):
 
 
 class UnitLookup(NamedTuple):
-    """A wrapper and the existing archives that its marker names."""
+    """A wrapper and the existing archives that its marker refers to."""
 
     wrapper: SplitUnit
     archives: tuple[SearchedArchive, ...]
@@ -240,7 +240,7 @@ class CodeUnit(NamedTuple):
     """The code under one key for each target, most specific targets first.
 
     For a library, ``wrapper`` is the first wrapper with this key. ``archives`` are the existing archives that the
-    marker names, and ``searched`` records how the marker refers to each archive.
+    marker refers to, and ``searched`` records how the marker refers to each archive.
     """
 
     key: str
@@ -267,7 +267,7 @@ class KpackCode(msgspec.Struct, frozen=True):
 
     @property
     def is_library(self) -> bool:
-        """Whether this is a library's code, and not one archive's."""
+        """Whether the code belongs to a library rather than to a single archive."""
         return bool(self.wrappers)
 
 
@@ -439,7 +439,7 @@ def _kernels(named: NamedArchive, entries: Mapping[str, KpackEntry]) -> dict[str
 
 
 def find_inconsistencies(name: str, code: KpackCode) -> tuple[str, ...]:
-    """Return the problems that runtimes have with the archives of the library ``name``, or with one archive.
+    """Return the problems that runtimes have with the archives of the library ``name``, or with a single archive.
 
     Code objects are decompressed only if some targets lack units.
     """
@@ -463,7 +463,7 @@ def _misnamed_archives(code: KpackCode) -> Iterator[str]:
 
 
 def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
-    """Yield a problem for each target that an archive lists without code for all units: runtimes then give up."""
+    """Yield a problem for each target that an archive lists without code for all units. Runtimes then give up."""
     listed = {archive.name: archive.targets for archive in code.archives}
     lacking: dict[str, list[str]] = defaultdict(list)
     for unit in code.units:
@@ -496,5 +496,5 @@ def _wrong_indices(code: KpackCode) -> Iterator[str]:
             targets = dict.fromkeys(e.target for e in stored[fault.archive].archive.entries if e.key == key)
             yield (
                 f"{fault.archive}: the code stored as {key} for {', '.join(targets)} belongs to {owner}: some "
-                "releases of AMD's tool count indices separately for each target"
+                "releases of AMD's tool number units separately for each target"
             )

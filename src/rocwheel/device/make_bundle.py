@@ -1,4 +1,4 @@
-"""Creates a bundle from code objects, in the form that HIP's runtime loads from a file."""
+"""Creates a bundle from code objects, in the format that HIP's runtime loads from a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import Storage
 
 _OLDEST_VERSION = 4
-"""The first code object version that records whether a feature is off or not set, and so the exact target."""
+"""The first code object version that records whether a feature is off or not set, and therefore the exact target."""
 _EXPECTED = "a linked code object: a 64-bit, little-endian ELF file for AMDGPU and HSA"
 _EXTRACT = "Extract code objects with 'rocwheel device extract', and specify the extracted files."
 
@@ -69,9 +69,15 @@ def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBu
     """Write the code objects at ``paths`` as one bundle, sorted by target after an empty host entry.
 
     The output appears when it is complete. Raises `InputError`, or `ProblemsError` with all problems, in these cases:
-    the output is one of ``paths``; a file isn't a linked code object; two files are for one target; the code object
-    versions differ; `choose_version` raises an error; or runtimes would confuse two targets, because one target sets a
-    feature that the other doesn't set. Raises `WorkError` if writing fails.
+
+    * the output is one of ``paths``
+    * a file isn't a linked code object
+    * two files are for one target
+    * the code object versions differ
+    * `choose_version` raises an error
+    * one target sets a feature that another target doesn't set, so runtimes would confuse the targets
+
+    Raises `WorkError` if writing fails.
     """
     with ExitStack() as stack:
         raise_all("code objects", list(_overwritten(paths, output)))
@@ -105,7 +111,10 @@ def _overwritten(paths: Sequence[Path], output: Path) -> Iterator[InputError]:
         if output.exists() and path.exists() and output.samefile(path):
             expected = "a file that isn't one of the code objects"
             yield InputError(
-                output, f"is {path}, which goes into the bundle", expected=expected, remedy="Specify another output."
+                output,
+                f"is the same file as {path}, which goes into the bundle",
+                expected=expected,
+                remedy="Specify another output.",
             )
 
 
@@ -127,13 +136,13 @@ def _read(path: Path, stack: ExitStack) -> _Code:
     for segment in read_segments(source, header):
         source.require(segment.offset, segment.file_size, "a segment")
     if code.target is None:
-        found = f"a code object whose flags {code.flags:#x} don't name a processor"
-        raise InputError(path, found, expected="a code object for a processor that compilers know")
+        found = f"a code object whose flags {code.flags:#x} don't identify a processor"
+        raise InputError(path, found, expected="a code object for a known processor")
     return _Code(path, data, code.target, code.version)
 
 
 def _no_code_object(path: Path, data: Data) -> InputError:
-    for is_kind, kind in ((is_bundle, "a bundle itself"), (is_kpack, "a kpack archive")):
+    for is_kind, kind in ((is_bundle, "already a bundle"), (is_kpack, "a kpack archive")):
         if is_kind(data):
             return InputError(path, kind, expected=_EXPECTED, remedy=_EXTRACT)
     if is_given_wheel(path):
@@ -158,11 +167,13 @@ def _conflicts(codes: Sequence[_Code]) -> Iterator[InputError]:
         if code.version != first.version:
             found = f"a code object with version {code.version}, but {first.path} has version {first.version}"
             remedy = "Compile all code objects with the same -mcode-object-version."
-            yield InputError(code.path, found, expected="one version in the bundle", remedy=remedy)
+            yield InputError(code.path, found, expected="the same version throughout the bundle", remedy=remedy)
     for one, target in ambiguous_targets(tuple(by_target)):
-        found = f"for {target}, but {by_target[one].path} is for {one}: one sets features that the other leaves open"
+        found = f"for {target}, but {by_target[one].path} is for {one}: one sets features that the other doesn't"
         yield InputError(
-            by_target[target].path, found, expected="a feature to be set in all targets of a processor, or in no target"
+            by_target[target].path,
+            found,
+            expected="each feature to be set in all targets for a processor, or in no target",
         )
 
 

@@ -1,8 +1,8 @@
 """Offers code for one target to another target that runs the same instructions, in bundles and kernel files.
 
-An unmodified runtime distinguishes targets by the entry ID in the bundle and by ``e_flags`` in the code object. For
-tools, the metadata notes name the target. Nothing else in a code object depends on the target. Tables of kernel files
-also name the target.
+An unmodified runtime distinguishes targets by the entry ID in the bundle and by ``e_flags`` in the code object. Tools
+read the target from the metadata notes. Nothing else in a code object depends on the target. Tables of kernel files
+also contain the target.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _OLDEST_VERSION = 4
 def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: CodePlace) -> tuple[Data, ...]:
     """Return a code object for ``new`` as buffers, made from ``data`` with new ``e_flags`` and new targets in notes.
 
-    Raises `DeviceCodeError` if the code object isn't for ``old``, has a version before 4, or has no room for the name
-    of ``new`` in place of ``old``.
+    Raises `DeviceCodeError` if the code object isn't for ``old``, has a version before 4, or has no room to replace the
+    name of ``old`` with ``new``.
     """
     code = read_code_object(data, place=place)
     if code.version < _OLDEST_VERSION:
@@ -81,7 +81,7 @@ def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: Cod
 
 
 def same_code(one: BundlePart, other: BundlePart, *, place: CodePlace) -> bool:
-    """Return whether two entries have the same code, byte for byte, after relabeling the first for the second's target.
+    """Return whether two entries have identical code after the first entry is relabeled for the second entry's target.
 
     Raises the same errors as `retarget_code_object`.
     """
@@ -132,7 +132,7 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[
     """Insert the entry in order if the bundle is sorted, or otherwise at the end.
 
     Readers use the first entry that fits, so no existing entry may fit a GPU of the new target. Therefore, each feature
-    must be set in all entries for a processor, or in none of them.
+    must be set in all entries for a processor or in no entry.
     """
     target = new.target
     for part in parts:
@@ -151,7 +151,7 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: CodePlace) -> list[
 
 
 def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
-    """Return the targets in ``pairs`` for which some of the file's bundles will lack code, with the number of bundles.
+    """Return the targets in ``pairs`` for which bundles in the file will lack code, with the number of these bundles.
 
     In a wheel, the function checks each file with code for a pair. Raises `InputError` if the file has device code, but
     no code for any pair. Also raises the same errors as `iter_code_sources`.
@@ -268,14 +268,14 @@ def unknown_file(path: str, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, 
 
 
 def shared_file(path: str, data: Data, row: Shared, pairs: Sequence[TargetPair]) -> Iterator[tuple[str, InputError]]:
-    """Yield each processor that a file for all GPUs doesn't name, even though it names the code's own processor.
+    """Yield each processor that a file for all GPUs doesn't list, even though it lists the code's own processor.
 
     Lists of files may omit processors, because libraries don't look up processors in them.
     """
     for pair in () if row.differs is Difference.LINES else pairs:
         code, agent = pair.code.processor, pair.agent.processor
         if _contains(data, code) and not _contains(data, agent):
-            yield agent, InputError(path, f"names {code} but not {agent}: {row.reason}")
+            yield agent, InputError(path, f"lists {code} but not {agent}: {row.reason}")
 
 
 def _contains(data: Data, text: str) -> bool:
@@ -330,7 +330,7 @@ class KernelNames(msgspec.Struct, frozen=True):
 def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: str) -> None:
     """Write a library's file ``name`` for the GPUs of ``names.pair.agent``.
 
-    Raises `NotRelabeledError` for content that names its target in an unknown way. Raises the same errors as
+    Raises `NotRelabeledError` for content that refers to its target in an unknown way. Raises the same errors as
     `retarget_code_object` and `FileRewrite`.
     """
     if is_code_object(data):
@@ -344,7 +344,7 @@ def write_kernel_file(data: Data, file: IO[bytes], names: KernelNames, *, name: 
     elif name.endswith(_TABLE):
         file.write(_rename(bytes(load(data)), names, name))
     else:
-        raise NotRelabeledError(name, "isn't a code object, bundle, or table", expected="a file that Tensile writes")
+        raise NotRelabeledError(name, "isn't a code object, bundle, or table", expected="a file from Tensile")
 
 
 def relabel_code_object(
@@ -352,8 +352,8 @@ def relabel_code_object(
 ) -> tuple[Data, ...]:
     """Return a code object for the agent of ``pair`` as buffers.
 
-    In messages, ``name`` or, if it is empty, ``place`` identifies the code. ``listed`` is the target that a table lists
-    for the code. Raises `NotRelabeledError` for code that doesn't match the pair. Raises the same errors as
+    In messages, ``name`` identifies the code, or ``place`` if ``name`` is empty. ``listed`` is the target that a table
+    lists for the code. Raises `NotRelabeledError` for code that doesn't match the pair. Raises the same errors as
     `retarget_code_object`.
     """
     old = read_code_object(data, place=place).target

@@ -1,4 +1,4 @@
-"""Offers all code in a tree to more GPUs, to the extent that the libraries can look up the code."""
+"""Offers all code in a tree to more GPUs, as far as the libraries can look up the code."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
 def retarget_archive(data: Data, file: ArchiveSink, pair: TargetPair, *, name: str) -> None:
     """Write the archive ``data`` for the GPUs of ``pair.agent``, with one code object in memory at a time.
 
-    The result is complete or isn't written, because a runtime rejects every GPU if an archive for one GPU lacks a unit.
-    Raises `NotRelabeledError` if some code can't be offered, and `DeviceCodeError` for damaged archives. Also raises
-    the same errors as `retarget_code_object`.
+    The archive is written only if it is complete, because a runtime rejects every GPU if one GPU's archive lacks a
+    unit. Raises `NotRelabeledError` if some code can't be offered, and `DeviceCodeError` for damaged archives. Also
+    raises the same errors as `retarget_code_object`.
     """
     archive = read_archive(data, name=name)
     family = archive.family.replace(pair.code.processor, pair.agent.processor)
@@ -119,12 +119,12 @@ class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
 def retarget_files(
     files: Mapping[str, FileRange], order: RetargetOrder, folder: Path, *, taken: Iterable[str] = ()
 ) -> RetargetedTree:
-    """Offer the code in ``files``, which are keyed by path from one root, to more GPUs; new files are below ``folder``.
+    """Offer the code in ``files``, keyed by path below one root, to more GPUs, and write new files below ``folder``.
 
     Libraries get more entries in their bundles. Archives and files of Tensile libraries, which are looked up by name,
-    get copies. A copy has all code of its original or isn't created. ``taken`` contains more paths that copies can't
-    have. Code that can't be offered is listed with the reason, and similar files are combined. Raises `InputError` for
-    damaged files, all in one error, and `WorkError` if writing fails.
+    get copies. A copy has all code of its original or isn't created. Copies also can't have any of the paths in
+    ``taken``. Code that can't be offered is listed with the reason, and similar files are listed together. Raises
+    `InputError` for damaged files, all in one error, and `WorkError` if writing fails.
     """
     run = _Run(files, order, folder, frozenset((*files, *taken)))
     map_collecting("files", run.file, sorted(files))
@@ -249,7 +249,7 @@ class _Run:
                     self._copy_kernels(paths, pair)
 
     def _copy_kernels(self, paths: list[str], pair: TargetPair) -> None:
-        """Copy all files, or no files if any file can't be copied, because the table would name missing files."""
+        """Copy all files, or no files if any file can't be copied, because the table would refer to missing files."""
         added, refused = len(self._added), len(self._refused)
         names = [posixpath.basename(path) for path in paths]
         stems = {name.removesuffix(".zlib").rpartition(".")[0] for name in names}
@@ -330,7 +330,7 @@ class TreeRetargeting(msgspec.Struct, frozen=True):
 def copy_tree(source: Path, output: Path, order: RetargetOrder) -> TreeRetargeting:
     """Copy the folder ``source`` to ``output``, with its code offered to more GPUs (see `retarget_files`).
 
-    Wheels in the folder don't change. ``output`` must be new or empty, and not in ``source``; it appears when it is
+    Wheels in the folder don't change. ``output`` must be new or empty, and not in ``source``. It appears when it is
     complete. Raises `InputError` for unreadable paths, the same errors as `retarget_files`, and `WorkError` if writing
     fails.
     """
@@ -386,7 +386,10 @@ def copy_archive(source: Path, output: Path, pairs: Sequence[TargetPair]) -> Non
         agents = ", ".join(str(pair.agent) for pair in pairs)
         remedy = "Specify one target, or the folder that contains the archive."
         raise InputError(
-            source, f"can't be for {agents} at once", expected="one archive for each target", remedy=remedy
+            source,
+            f"can't be retargeted to {agents} at the same time",
+            expected="one archive for each target",
+            remedy=remedy,
         )
     [pair] = pairs
     # Runtimes open an archive for the GPU in its name, and look up that GPU in the archive.

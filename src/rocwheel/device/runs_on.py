@@ -79,7 +79,7 @@ class FolderLack(msgspec.Struct, frozen=True):
 
 
 class FileVerdict(msgspec.Struct, frozen=True):
-    """The code that one file offers a GPU under the rules of one runtime."""
+    """The code that one file offers a GPU under one runtime's rules."""
 
     path: str
     place: str
@@ -95,7 +95,7 @@ class FileVerdict(msgspec.Struct, frozen=True):
     since: str = ""
     """The first ROCm release with this verdict and its reasons; empty if they also apply to earlier releases."""
     faults: tuple[str, ...] = ()
-    """The faults that packages of these releases have with the file, even though the file is valid."""
+    """The faults in these releases' packages that affect the file, even though the file is valid."""
     lack: FolderLack | None = None
     """The kernels that the library's folder lacks, or `None` if it lacks nothing."""
 
@@ -109,7 +109,7 @@ class FileVerdict(msgspec.Struct, frozen=True):
 def judge_file(path: Path, agent: TargetId, *, rocm: str = "") -> tuple[FileVerdict, ...]:
     """Return the code that a GPU would use under each runtime's rules, or an empty tuple without device code.
 
-    A split library's code is in the kpack archives that its markers name, looked up relative to the library's location.
+    A split library's code is in the kpack archives that its markers refer to, relative to the library's location.
 
     If code sets a feature that ``agent`` doesn't set, there is a verdict for each setting, because the GPU has one of
     them. Raises `InputError` for an unreadable or damaged file.
@@ -132,12 +132,12 @@ def judge_files(
 
     A split library's code comes from the archives that are installed next to it, and from the archives among all
     inputs. The inputs are treated as if installed together. With ``is_machine``, all GPUs are in one machine. In that
-    case, an archive that lists one of the GPUs without having its code blocks the code for all GPUs.
+    case, an archive that lists one of the GPUs but lacks its code blocks the code for all GPUs.
 
     With ``rocm``, a ROCm release, there is one verdict for that release. Otherwise, there is one verdict for each range
     of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs by
     name, or all releases. They omit releases older than the first one with support for the GPU. They also omit releases
-    that are too old for some of a file's code and find less code.
+    that find less code because they are too old for some of the file's code.
 
     If the code or the name of one file sets a feature that a GPU doesn't set, the verdicts on every file set the
     feature.
@@ -187,7 +187,8 @@ def _together(read: Sequence[_Read]) -> Iterator[tuple[Binary, _Code | None]]:
     """Yield files with all the code that a runtime finds for them.
 
     If a library among the inputs opens an archive, the archive is judged only together with that library. Other
-    archives are grouped if their names differ only in the target, because a library's marker would name them together.
+    archives are grouped if their names differ only in the target, because one marker in a library would refer to all of
+    them.
     """
     lookups = [lookup for _, code, _ in read if code is not None for lookup in code.lookups]
     opened = {searched.archive.name for lookup in lookups for searched in lookup.archives}
@@ -440,8 +441,8 @@ def _verdicts_by_release(
 def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequence[HipRelease]:
     """Return the rows from the first release that knows a GPU onward; the first row starts with that release.
 
-    If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU cut in
-    two. In that case, the next release is assumed to know the GPU, which might be wrong. ``oldest`` is the first
+    If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU split
+    in two. In that case, the next release is assumed to know the GPU, which might be wrong. ``oldest`` is the first
     relevant release.
     """
     without, first = first_knowing(processor)

@@ -1,4 +1,4 @@
-"""Selects the code object from a bundle, or from a split library's archives, and gives the reason."""
+"""Selects the code object from a bundle, or from a split library's archives, and explains the choice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def needed_runtime(data: Data, *, name: str) -> HipRuntime | None:
-    """Return the HIP runtime that the file ``name`` needs by name, or `None` if it needs none or isn't a host file."""
+    """Return the HIP runtime that the file ``name`` depends on, or `None` if there is no such runtime."""
     if is_pe64(data):
         return find_runtime(read_pe(data, name=name).wanted)
     return find_runtime(read_elf(data, name=name).needed) if is_elf(data) and not is_code_object(data) else None
@@ -55,7 +55,7 @@ class EntryCode(NamedTuple):
     target: TargetId
     kind: str
     header: LoadedHeader | None
-    """The header; `None` for other kinds of code, and if the bundle's other code makes this header unnecessary."""
+    """The header, or `None` for other kinds of code. Also `None` if the bundle's other code makes it unnecessary."""
 
     def loads_with(self, release: HipRelease) -> bool:
         """Return whether the release loads code objects of this version and, if the code is generic, generic code."""
@@ -64,7 +64,7 @@ class EntryCode(NamedTuple):
 
 
 class BundleCode(NamedTuple):
-    """The entries of a bundle with code, in order, and the header version of a compressed bundle.
+    """The bundle entries that have code, in order, and the header version of a compressed bundle.
 
     A standalone code object is represented as one entry that is found without a lookup. The content of an archive under
     one key has the same form.
@@ -112,7 +112,7 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
 
 
 def _first_fitting(entries: Sequence[EntryCode], agent: TargetId) -> list[EntryCode]:
-    """Return the first entry for the GPU's processor or a generic one, or nothing if there is neither."""
+    """Return a list with the first entry that is generic or for the GPU's processor, if any."""
     fits = [fit(entry.target, agent) for entry in entries]
     first = next((number for number, how in enumerate(fits) if how.rank >= Fit.GENERIC.rank), None)
     return [] if first is None else [entries[first]]
@@ -128,7 +128,7 @@ def _why_refused(
         return f"{code}: {_unread_code_object(header.version)}"
     if header.target is not None and fit(header.target, agent, runtime) is Fit.NONE:
         reason = explain(header.target, agent, runtime)
-        return f"{code}: the flags of the code object are for {header.target}: {reason}"
+        return f"{code}: the code object's flags are for {header.target}: {reason}"
     return ""
 
 
@@ -140,7 +140,7 @@ def _why_passed(entry: EntryCode, agent: TargetId, release: HipRelease, *, is_lo
     if fit(entry.target, agent, Runtime.EXTENDED) is Fit.NONE:
         return ""
     if entry.kind not in release.kinds:
-        return f"an entry of the kind {entry.kind}, which HIP ignores"
+        return f"an entry of kind {entry.kind}, which HIP ignores"
     if not entry.target.is_generic or entry.target.processor == agent.processor:
         return ""
     return _why_generic_passed(entry, agent, release) if is_looked_up or release.generics is Generics.NONE else ""
@@ -152,7 +152,7 @@ def _why_generic_passed(entry: EntryCode, agent: TargetId, release: HipRelease) 
         since = next(row.since for row in releases() if row.generics is not Generics.NONE)
         return f"generic code, which ROCm {since} and later load"
     if agent.processor in release.without_generics:
-        return f"generic code, for which this runtime doesn't look on {agent.processor}"
+        return f"generic code, which this runtime doesn't look for on {agent.processor}"
     if release.generics is not Generics.SAME_FEATURES:
         return ""
     lacking = sorted(_features(agent) - _features(entry.target))

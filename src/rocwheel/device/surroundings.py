@@ -1,4 +1,4 @@
-"""Finds the surroundings of checked files: their package or installation, and its ROCm release."""
+"""Finds the package or installation that checked files belong to, and its ROCm release."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ class NamedRelease(NamedTuple):
 
 
 def find_release(paths: Iterable[Path]) -> NamedRelease | None:
-    """Return the newest ROCm release that files at ``paths`` name, even if it is old, or `None` if there is none.
+    """Return the newest ROCm release that files at ``paths`` identify, even an old one, or `None` if there is none.
 
     Packages in a ROCm SDK have the release as their version, and packages built for an SDK have it as their local
-    version (``+rocm7.0``). They may be wheels, or may be installed in a folder that is one of the paths or contains
-    one. Debian's ROCm packages, and the dependencies of other packages, also name the release. A prefix has the release
-    in a separate file.
+    version (``+rocm7.0``). They may be wheels, or may be installed in a folder that is one of the paths or contains one
+    of them. Debian's ROCm packages, and the dependencies of other packages, also identify the release. A prefix has the
+    release in a separate file.
     """
     found = [named for path in paths for named in _named_at(path)]
     return max(found, key=lambda named: parse_rocm(named.release), default=None)
@@ -129,7 +129,7 @@ def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
 
 
 class Completeness(NamedTuple):
-    """The completeness of the input files from a library's package."""
+    """How complete the input files from a library's package are."""
 
     is_divided: bool
     """Whether other packages provide the library's kernels, each for some GPUs."""

@@ -5,11 +5,11 @@ change. In ELF files:
 
 * the section and its segment end with the bundles, and later data in the segment moves closer to them in the file
   (`rocwheel.device.trim_space`);
-* relocations and symbols give the wrappers, and other pointers to bundles, the new addresses;
+* wrappers, and other pointers to bundles, get the new addresses through relocations and symbols;
 * later data in the file moves up by whole pages.
 
-So all loaded data is in sections, and the program headers follow the ELF header. Therefore, patchelf, and strip and
-objcopy from binutils, LLVM, and elfutils, work with the result in the same way as with the original.
+As a result, all loaded data is in sections, and the program headers follow the ELF header. Therefore, patchelf, and
+strip and objcopy from binutils, LLVM, and elfutils, work with the result in the same way as with the original.
 
 In Windows DLLs and programs, the space after the bundles is removed from the file, but not from memory. The loader
 fills the section with zeros to its old size.
@@ -204,7 +204,7 @@ _TABLES = struct.Struct("<QQ")
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """The new layout of the library: the positions of the bundles, and how the rest moves.
+    """The new layout of the library: the positions of the bundles, and the moves of other data.
 
     ``moved`` contains the other moves, and ``segments`` contains the program headers, still with old offsets.
     """
@@ -308,7 +308,7 @@ def _stored_at(name: str, wrapper: Wrapper) -> int:
     if wrapper.pointer.stored_at is None:
         raise NotTrimmableError(
             CodePlace(name, wrapper.offset),
-            "a wrapper whose relocation names its bundle by a symbol",
+            "a wrapper whose relocation refers to its bundle by symbol",
             expected="a relocation by address, which linkers create for shared libraries",
         )
     return wrapper.pointer.stored_at
@@ -373,12 +373,12 @@ def read_fat_image(data: Data, fat: FatBinary) -> FatImage:
 def _obstacles(image: Image, section: PeSection) -> Iterator[tuple[str, str]]:
     name, start, stop = section.name, section.address, section.memory_end
     if sum(one.name in BUNDLE_NAMES for one in image.sections) > 1:
-        yield f"several sections {name}", "one"
+        yield f"several {name} sections", "only one"
     for which in PeDirectory:
         entry = image.header.directory(which)
         is_loaded = entry is not None and which is not PeDirectory.CERTIFICATES
         if entry and is_loaded and entry.address < stop and entry.address + entry.size > start:
-            yield f"the table of {which.name.lower().replace('_', ' ')} in {name}", "only device code"
+            yield f"the {which.name.lower().replace('_', ' ')} table in {name}", "only device code"
     if any(start <= address < stop for address in read_export_addresses(image)):
         yield f"an exported address in {name}", "addresses of bundles only in wrappers"
 

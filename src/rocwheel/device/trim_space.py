@@ -157,7 +157,7 @@ def cut_segment(
         raise NotTrimmableError(
             CodePlace(name),
             "no spare program header for the data after its device code",
-            expected="PT_PHDR, which lld creates, PT_GNU_RELRO next, or two data segments",
+            expected="PT_PHDR (which lld creates), PT_GNU_RELRO in the next segment, or two data segments",
         )
     return msgspec.structs.replace(found, segments=_replaced(found.segments, {holder: ended}))
 

@@ -1,8 +1,8 @@
 """Removes the free space after the device code from object files, and from static libraries of object files.
 
-Nothing in an object file has an address yet: relocations name ``.hip_fatbin``, or a symbol in it, and the linker finds
-the rest through section headers. So the section ends with its last bundle, the data after it moves up, and no bundle
-moves. In a static library (``ar``), members move together, and the symbol index gets the new offsets.
+Nothing in an object file has an address yet: relocations refer to ``.hip_fatbin`` or to a symbol in it, and the linker
+finds everything else through section headers. So the section ends with its last bundle, the data after it moves up, and
+no bundle moves. In a static library (``ar``), members move together, and the symbol index gets the new offsets.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _require_kept(file: _ObjectFile, value: int, size: int) -> None:
 
 
 def plan_archive_trim(data: Data, patches: Mapping[int, FilePatch], *, name: str) -> FilePatch:
-    """Return the patch for the static library ``data``; ``patches`` has the changed members, keyed by offset.
+    """Return the patch for the static library ``data`` with ``patches`` for its members, keyed by offset.
 
     Members keep their order, their names, and all other header fields.
     """
@@ -249,7 +249,7 @@ def _indexed(data: Data, part: ArPart) -> tuple[int, ...]:
 
 
 def _new_index(data: Data, part: ArPart, places: Mapping[int, int]) -> bytes:
-    """Return the numbers for an index, with each member's new offset."""
+    """Return the new content of a symbol index, with each member's new offset."""
     width = part.index_width or 0
     offsets = b"".join(places[old].to_bytes(width, "big") for old in _indexed(data, part))
     return bytes(data[part.offset :][:width]) + offsets

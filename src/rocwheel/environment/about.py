@@ -73,7 +73,7 @@ def read_about(environ: Mapping[str, str], *, root: Path = Path("/")) -> About:
         python=f"{platform.python_implementation()} {platform.python_version()}",
         executable=sys.executable,
         system=_platform_text(),
-        libc=" ".join(platform.libc_ver()).strip() or "not known",
+        libc=" ".join(platform.libc_ver()).strip() or "unknown",
         cpus=len(os.sched_getaffinity(0)),
         codecs={
             **{name: _version(name) for name in _CODECS},

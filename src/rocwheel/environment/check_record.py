@@ -31,7 +31,7 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
     """Yield the problems in the RECORD of an installed distribution.
 
     Bytecode isn't compared, because interpreters write it. Files that no RECORD lists aren't reported, because their
-    owner is unknown. An entry may name a folder, which pip and uv then remove with all its contents.
+    owner is unknown. An entry may be for a folder, which pip and uv remove with all its contents.
     """
     folders = _folders(tree)
     for path, row in sorted({entry.path: entry for entry in owner.record}.items()):

@@ -47,9 +47,9 @@ class PackageTargets(msgspec.Struct, frozen=True):
     targets: tuple[TargetId, ...] = ()
     requires: tuple[str, ...] = ()
     part_of: str = ""
-    """The package that this one completes, for example, with the kernels for one GPU.
+    """The package that this package completes, for example, with the kernels for one GPU.
 
-    The code of this package counts as that package's code.
+    This package's code counts as the completed package's code.
     """
     lost: tuple[TargetId, ...] = ()
     """Targets for which one of its libraries finds no code, even if other libraries have code for them."""
@@ -91,7 +91,7 @@ class Misdeclared(msgspec.Struct, frozen=True):
         declared, carried, absent = (", ".join(map(str, ids)) for ids in (self.declared, self.carried, self.absent))
         found = [f"{target} is in {holder} but not declared" for target, holder in self.holders]
         found += [f"no file has code for {absent}"] if absent else []
-        lead = f"{self.package} declares {declared} in {self.field}, but its files have {carried}"
+        lead = f"{self.package} declares {declared} in {self.field}, but its files have code for {carried}"
         return shortened(f"{lead}: {'; '.join(found)}")
 
 
@@ -240,7 +240,7 @@ class _Groups:
     def dependencies(self, package: PackageTargets) -> list[PackageTargets]:
         """Return the other packages that a package needs.
 
-        For each of them, return the parts that are needed by name, or all parts if there are none.
+        For each of these packages, return the parts that are needed by name, or all parts if no part is needed by name.
         """
         own = self._roots[package.name]
         needed: dict[str, list[str]] = {}
@@ -257,7 +257,9 @@ class _Groups:
         while (whole := self._by_name[passed[-1]].part_of) in self._by_name:
             if whole in passed:
                 raise InputError(
-                    name, f"and {passed[-1]} complete each other", expected="a package that completes another package"
+                    name,
+                    f"completes {passed[-1]}, which in turn completes {whole}",
+                    expected="a package that completes another package",
                 )
             passed.append(whole)
         return passed[-1]
@@ -284,7 +286,7 @@ class WheelFacts(msgspec.Struct, frozen=True):
     version: str = ""
     """The version. Empty if all packages have the same version, as in a build."""
     alternatives: frozenset[str] = frozenset()
-    """Names of packages, of which the sdist installs only those for the machine's GPUs.
+    """Names of packages. The sdist installs only the packages for the machine's GPUs.
 
     Their code counts as one package's code.
     """
@@ -295,7 +297,7 @@ class WheelFacts(msgspec.Struct, frozen=True):
 
     @property
     def is_divided(self) -> bool:
-        """Whether device packages provide its kernels."""
+        """Whether device packages provide the wheel's kernels."""
         return is_divided(self.name, self.requirements)
 
 
@@ -314,9 +316,8 @@ def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     and if it requires the other wheel, which must have all its folders. Packages can also share a folder without
     completing each other.
 
-    Wheels of one package with the same targets, such as those for several versions of Python, count once, with the
-    requirements of all of them. Raises `InputError` for wheels of one package that have different code or different
-    versions.
+    Wheels of one package with the same targets, such as wheels for several Python versions, count once, with all of
+    their requirements. Raises `InputError` for wheels of one package that have different code or different versions.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
     raise_all("wheels", [*filter(None, (_difference(by_name[wheel.name], wheel) for wheel in wheels))])

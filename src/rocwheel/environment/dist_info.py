@@ -125,8 +125,8 @@ def find_script_problems(
     """Yield the problems with the commands in ``entry_points.txt``.
 
     ``paths`` are the distribution's paths in site-packages. ``read`` returns the contents of a path, or `None` if the
-    path isn't checked. Also not checked are modules of other distributions, modules that define names only at run time,
-    and modules beyond a size limit.
+    path isn't checked. Modules of other distributions, modules that define names only at run time, and modules beyond a
+    size limit aren't checked either.
     """
     try:
         groups = parse_entry_points("", text, strict=True)
@@ -142,7 +142,7 @@ def find_script_problems(
 
 
 def read_commands(text: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the names and object references of the commands in ``entry_points.txt``; none if it is unreadable."""
+    """Return the names and object references of the commands in a readable ``entry_points.txt``."""
     with suppress(InputError):
         groups = parse_entry_points("", text)
         return tuple(command for group in SCRIPT_GROUPS for command in groups.get(group, {}).items())
@@ -206,7 +206,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
 _VARIANT = load_draft().names.in_wheel
 ENTRY_POINTS = "entry_points.txt"
 INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, SBOM_NAME, _VARIANT)
-"""The files in ``.dist-info`` that the reader reads."""
+"""The files in ``.dist-info`` that `read_distribution` reads."""
 
 _JUDGED = {"name", "version", "requires-dist"}
 """Fields that must exist and be valid for installers."""
@@ -275,7 +275,7 @@ def _find_invalid(data: bytes) -> Iterator[MetadataProblem]:
         return
     if not has_licenses_folder(fields.get("metadata_version", "")):
         fields.pop("license_files", None)
-    # Both are checked separately, because packaging fails for versions with 4,300 digits and for nested brackets.
+    # These fields are checked separately, because packaging fails for versions with 4,300 digits and nested brackets.
     fields.pop("version", None)
     fields.pop("requires_dist", None)
     errors: Sequence[Exception] = ()

@@ -86,14 +86,14 @@ def fetched_requirements(
 
 
 def names_selector(error: str) -> bool:
-    """Return whether an error of pip or uv is about the selector. Its name can also be part of a path or URL."""
+    """Return whether an error from pip or uv is about the selector. Its name can also be part of a path or URL."""
     return re.search(rf"(?<![\w./:-]){sdk_selector().distribution}(?![\w/-]|\.\w)", error) is not None
 
 
 def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path], selectors: Iterable[Path] = ()) -> list[str]:
     """Return the distinct requirements, without markers, that the ``given`` wheels and selectors don't satisfy.
 
-    A requirement for a selector stands for the selector's own requirements with the same extras.
+    A requirement for a selector represents the selector's own requirements with the same extras.
 
     Requirements of extras are omitted because no extra is requested. Requirements with a URL are omitted because they
     might need a build. An unreadable wheel counts as having no requirements, because reading it later reports the
@@ -176,12 +176,12 @@ def _tool(site: Path, python: str, *, for_windows: bool, builds_selector: bool =
         return [uv, "pip", "install", *shared, "--python-version", python, *windows]
     if builds_selector:
         return []
-    found = "needs pip or uv, and neither is installed"
+    found = "needs pip or uv, but neither is installed"
     raise InputError(_OPTION, found, remedy="Install pip or uv, or pass the packages with --with.")
 
 
 def _install(command: Sequence[str]) -> str:
-    """Run a command of pip or uv. Return its last errors, or an empty string if it succeeds."""
+    """Run a pip or uv command. Return its last errors, or an empty string if it succeeds."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines

@@ -64,7 +64,7 @@ class DeviceReport(msgspec.Struct, frozen=True):
     compilers: tuple[tuple[str, ...], ...] = ()
     """The compilers in the ``.comment`` sections of the code objects in ``versions``. Each set occurs only once.
 
-    A code object that was linked with device libraries also names the compiler of those libraries.
+    A code object that was linked with device libraries also lists the compiler of those libraries.
     """
     units: tuple[SplitUnit, ...] = ()
     """The references from a split file to kpack archives."""
@@ -149,7 +149,7 @@ def _payloads(view: Data, bundle: Bundle) -> Iterator[Data]:
 
 
 def _compilers(payload: Data, name: str) -> list[tuple[str, ...]]:
-    """Return the compilers that a code object names, except for the linker, or an empty list without such a section."""
+    """Return the compilers in a code object's ``.comment`` section, except for the linker."""
     try:
         found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
     except InputError:
@@ -283,7 +283,7 @@ def _read_archives(data: Data, pe: Pe, name: str) -> tuple[tuple[str, ...], str]
     except KpackError as e:
         return (), e.fault
     except InputError:
-        # The reader of the device code itself reports its faults.
+        # The device code reader reports faults in the code itself.
         return (), ""
     if split is not None:
         return tuple(dict.fromkeys(path for unit in split.units for path in unit.marker.search_paths)), ""

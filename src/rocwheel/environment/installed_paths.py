@@ -47,14 +47,15 @@ class InstalledLayout(msgspec.Struct, frozen=True):
         return folders.get(scheme)
 
     def inside(self, place: str) -> str:
-        """Simplify a path relative to site-packages that leaves site-packages and enters it again by its name."""
+        """Simplify a path, relative to site-packages, that leaves site-packages and enters it again by name."""
         below = f"{place}/".removeprefix(f"{_UP}{self.site}/") if self.site else f"{place}/"
         return below.rstrip("/")
 
     def spell(self, folder: str, origin: str) -> str | None:
         """Return the run path entry for a folder in a file in ``origin``. Both are relative to site-packages.
 
-        Return `None` if the entry depends on the Python version: a program can reach site-packages only by its name.
+        Return `None` if the entry depends on the Python version, because a program can reach site-packages only by
+        name.
         """
         goes_in = origin.startswith("..") and not folder.startswith("..")
         if goes_in and not self.site:

@@ -135,7 +135,7 @@ def _policy() -> _Policy:
 
 
 def allowed_libraries(more: Iterable[str] = ()) -> AllowedLibraries:
-    """Return the libraries that the policy next to this module allows, and those that match the ``more`` patterns."""
+    """Return the libraries that the policy next to this module allows or that match the ``more`` patterns."""
     return AllowedLibraries((*_patterns(), *more))
 
 
@@ -205,7 +205,7 @@ def _symbols() -> _Symbols:
 
 @functools.cache
 def _default_symbols(soname: str) -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return the symbols that a library defines with a default version: names, and an expression for other symbols."""
+    """Return the symbols that a library defines with a default version: names, and a pattern for other names."""
     words = _symbols().names.get(soname, "").split()
     patterns = [word for word in words if any(mark in word for mark in "*?[")]
     return frozenset(words) - set(patterns), re.compile("|".join(map(translate, patterns)) or r"(?!)")

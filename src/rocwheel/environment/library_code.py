@@ -56,7 +56,7 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def opener(self) -> Opener | None:
-        """The kernel folder that the file opens, from the table, or `None` if the file opens no folder."""
+        """The kernel folder that the file opens, according to the table, or `None` if the file opens no folder."""
         return opener_of(self.place, self.soname)
 
     @property
@@ -212,7 +212,7 @@ class CodeTree:
         elsewhere = "" if any(lookup.archives for lookup in lookups) else self._elsewhere(file)
         for reason, targets in lacking.items():
             words = ", ".join(map(str, targets))
-            found = f"finds no device code for {words}: {reason or f'no given archive at {paths} has any{elsewhere}'}"
+            found = f"finds no device code for {words}: {reason or f'no given archive at {paths} has code{elsewhere}'}"
             yield CodeGap(file, tuple(targets), found, Reach.FAILS if is_sure else Reach.UNCLEAR, is_archive=True)
 
     def _elsewhere(self, file: FileCode) -> str:
@@ -220,7 +220,7 @@ class CodeTree:
         names = {path.replace("\\", "/").rpartition("/")[2] for unit in file.units for path in unit.marker.search_paths}
         places = [other.place for other in self._archives]
         alike = [p for p in places if any(target_at(name, posixpath.basename(p)) is not None for name in names)]
-        return f"; such archives are at {first_of(sorted(alike))}" if alike else ""
+        return f"; archives with these names are at {first_of(sorted(alike))}" if alike else ""
 
     def _wanted(self, file: FileCode) -> list[TargetId]:
         """Return the targets for which a split library had code, limited to GPUs with given archives.
@@ -356,7 +356,7 @@ def _widest(targets: Sequence[TargetId]) -> list[TargetId]:
 
 
 def _place_at(folder: str, path: str) -> str:
-    """Return the location that a search path points to. A path from the file system's root stays inside the tree."""
+    """Return the location that a search path points to. An absolute path stays inside the tree."""
     return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/"))).lstrip("/")
 
 

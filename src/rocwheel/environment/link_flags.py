@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r"[\s,:;'\"\\`#]")
 
 
 def _options(entries: Sequence[str], tag: RunpathTag) -> list[str]:
-    """Return arguments for a compiler that links, as the linker must receive them."""
+    """Return the compiler arguments for linking, as the linker must receive them."""
     return [f"-Wl,{_TAG_OPTION[tag]}", f"-Wl,-rpath,{':'.join(entries)}"]
 
 
@@ -57,7 +57,7 @@ def _starlark(entries: Sequence[str], tag: RunpathTag) -> str:
         [
             f"RUN_PATH = {json.dumps(list(entries))}",
             "",
-            "# For linkopts, where $$ stands for $. In user_link_flags of cc_common, use the entries unchanged.",
+            "# For linkopts, in which $$ means $. In cc_common's user_link_flags, use the entries unchanged.",
             "RUN_PATH_LINKOPTS = [",
             f'    "-Wl,{_TAG_OPTION[tag]}",',
             '    "-Wl,-rpath," + ":".join(RUN_PATH).replace("$", "$$"),',
@@ -109,7 +109,7 @@ TOOLS: dict[str, Callable[[Sequence[str], RunpathTag], str]] = {
 
 
 def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathTag.RUNPATH) -> str:
-    """Return the text for one of `TOOLS`, or an empty string without entries.
+    """Return the text for one of `TOOLS`, or an empty string if there are no entries.
 
     Raises `InputError` for an unknown tool, and for entries with characters such as spaces, commas, colons, and quotes.
     A tool between the build file and the linker would interpret such a character as the end of the entry.

@@ -1,14 +1,14 @@
 """Models how glibc's dynamic loader finds libraries (``ld.so(8)``), on disk and in a described tree.
 
-In the folders of a run path, the loader takes the first file with the name. If that file is for another machine or
-class, the search continues. If the file isn't a library, loading fails.
+In the folders of a run path, the loader uses the first file with the requested name. If that file is for another
+machine or class, the search continues. If the file isn't a library, loading fails.
 
 The loader opens all NEEDED libraries of an object before their dependencies (breadth first). It searches for a name in
 these places:
 
 1. the objects that are already loaded, by their SONAMEs and by the names under which they were opened;
-2. if the requester has no RUNPATH: the RPATH of the requester, of the object that loaded the requester, and
-   so on up to the first object (an RPATH next to a RUNPATH doesn't count);
+2. if the requester has no RUNPATH: the RPATH of the requester, of the object that loaded the requester, and so on up to
+  the first object (an RPATH next to a RUNPATH doesn't count);
 3. ``LD_LIBRARY_PATH``, which is assumed to be unset;
 4. the requester's RUNPATH, which its dependencies don't inherit;
 5. the system's libraries.
@@ -304,7 +304,7 @@ class Loader:
             return ()
         if (
             holder not in self._run_paths
-        ):  # in a chain, searches for missing libraries visit the run paths of all members
+        ):  # in a chain of objects, searches for missing libraries visit the run paths of all objects
             self._run_paths[holder] = self._expanded(elf.run_path, self.objects[holder].origin)
         return self._run_paths[holder]
 

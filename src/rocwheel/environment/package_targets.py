@@ -115,7 +115,7 @@ def _words(targets: Iterable[TargetId]) -> str:
 
 
 class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
-    """The literals about requirements. See ``src/rocwheel/sdk/README.md`` for a description of each."""
+    """The module's literals about requirements, which ``src/rocwheel/sdk/README.md`` describes."""
 
     version: str
     layout: str
@@ -332,7 +332,7 @@ def _holder(target: TargetId, code: Sequence[FileCode]) -> str:
     """
     file = next(file for file in code if target in file.own_targets)
     having = sum(target in targets for targets in file.bundles)
-    return f"{having} of {len(file.bundles)} bundles of {file.place}" if len(file.bundles) > 1 else file.place
+    return f"{having} of {len(file.bundles)} bundles in {file.place}" if len(file.bundles) > 1 else file.place
 
 
 def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
@@ -340,7 +340,7 @@ def deb_package_targets(packages: Sequence[DebFacts]) -> list[PackageTargets]:
 
     A dependency that isn't in ``packages`` is included only if it belongs to ROCm. Raises `InputError`, or
     `ProblemsError` for several errors: for two versions of a package, and for packages with a different architecture
-    than most.
+    than most packages.
     """
     by_name = {package.name: package for package in packages}
     foreign = architecture_problems((package.path, package.architecture) for package in packages)
@@ -379,7 +379,7 @@ class _Relations:
         return tuple(sorted(found.keys() - {package.name}))
 
     def _missing(self, choice: Alternatives) -> Iterator[str]:
-        """Yield a relation that no given package satisfies, if it names a ROCm package or a given package."""
+        """Yield a relation that no given package satisfies, if it refers to a ROCm package or a given package."""
         if any(one.package in self._names or self._rules.is_of_rocm(one.package) for one in choice.relations):
             yield str(choice)
 
@@ -421,7 +421,7 @@ def find_code_gaps(packages: Sequence[WheelFacts | DebFacts], unfinished: Collec
 def _find_packages(paths: Sequence[Path]) -> list[Path]:
     empty = [path for path in paths if path.is_dir() and not _expand(path)]
     expected = "a folder with *.whl or *.deb files"
-    raise_all("packages", [InputError(path, "contains no wheel and no .deb file", expected=expected) for path in empty])
+    raise_all("packages", [InputError(path, "contains no wheels or .deb files", expected=expected) for path in empty])
     found = [package for path in paths for package in _expand(path)]
     return [*found, *find_selectors([path for path in paths if path.is_dir()])]
 

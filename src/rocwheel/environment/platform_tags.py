@@ -27,7 +27,7 @@ _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 
 
 def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile]) -> list[str]:
-    """Return the platform tags that a wheel with ``files`` should have instead of those in its name.
+    """Return the platform tags that a wheel with ``files`` should have instead of the tags in its name.
 
     The machines of the files replace ``any``. Tags without a glibc version become the tag for the glibc that the
     machine's files need, and so do tags with an older version than the files need. Tags that no installer accepts are
@@ -50,7 +50,7 @@ def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile])
 
 def misplaced_code(owner: Distribution, files: Iterable[InstalledFile]) -> InstalledFile | None:
     """Return a file with machine code that a wheel installs into purelib, if purelib differs from platlib."""
-    # Windows and macOS use the same folder for both.
+    # Windows and macOS use the same folder for purelib and platlib.
     if not owner.is_purelib or all(tag.system in ("windows", "macos") for tag in wheel_platforms(owner.label)):
         return None
     return next((file for file in files if file.is_machine_code and not file.has_scheme), None)

@@ -242,11 +242,11 @@ def _require_one_devel_archive(path: Path, members: Iterable[ZipMember]) -> None
     archives = [member.name for member in members if is_devel_archive(member.name)]
     if len(archives) > 1:
         found = f"has {len(archives)} archives of development files, such as {quoted(archives[0])}"
-        raise InputError(path, found, expected="one", remedy="Build or download it again.")
+        raise InputError(path, found, expected="only one", remedy="Build or download it again.")
 
 
 def _layout_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[MetadataProblem]:
-    """Yield the problems in a wheel's layout. Audits report members with the same path themselves, as conflicts."""
+    """Yield the problems in a wheel's layout. Audits report members with the same path as conflicts."""
     for error in find_layout_problems(path, members, frozenset(members.values())):
         member = str(error.source).removeprefix(str(path)).lstrip("!")
         if not error.found.startswith(("is installed to the same path", "is a file, and also")):
@@ -418,7 +418,7 @@ def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[li
 
 
 def _programs(site: Path, owners: dict[str, str]) -> Iterator[InstalledFile]:
-    """Yield the distributions' programs and libraries that are in an environment but outside of site-packages."""
+    """Yield the distributions' programs and libraries that are in an environment but outside site-packages."""
     prefix = Path(os.path.realpath(find_prefix(site)))
     for place in sorted(place for place in owners if place.startswith("../")):
         path = site / place
@@ -634,13 +634,13 @@ def read_tree(
 
 
 def sdk_selectors(paths: Iterable[Path], with_packages: Iterable[Path]) -> list[Path]:
-    """Return the SDK's selectors in these folders of wheels, and those that ``with_packages`` names directly."""
+    """Return the SDK's selectors in these folders of wheels, and the selectors in ``with_packages`` itself."""
     places = (*(path for path in paths if path.is_dir()), *with_packages)
     return list(dict.fromkeys(sdist for path in places for sdist in _selectors(path)))
 
 
 def _selectors(path: Path) -> list[Path]:
-    """Return the SDK's selectors, which are sdists: the path itself, or those directly in a folder of wheels."""
+    """Return the SDK's selectors, which are sdists: the path itself, or the sdists directly in a folder of wheels."""
     names = f"{sdk_selector().distribution}-*{SDIST_SUFFIX}"
     paths = sorted(path.glob(names)) if path.is_dir() and _wheels(path) else [path]
     return find_selectors(one for one in paths if fnmatchcase(one.name, names))
@@ -661,7 +661,7 @@ def _read_selector(path: Path) -> Distribution:
 
 
 def _unread_names(paths: Iterable[Path], read: Iterable[Distribution]) -> frozenset[str]:
-    """Return the names of the distributions of wheels that were not read, by their file names."""
+    """Return the distribution names of the wheels that weren't read, based on their file names."""
     sources = {distribution.source for distribution in read}
     wheels = (path.name for path in paths if str(path) not in sources and is_wheel_file_name(path.name))
     return frozenset(canonicalize_name(name_and_version(name)[0]) for name in wheels)

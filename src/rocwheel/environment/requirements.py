@@ -106,7 +106,7 @@ def _allows_layout(requirement: Requirement) -> bool:
 def _versioned(tree: Tree, requirement: Requirement) -> list[str]:
     """Return the given distributions that must have the version in a requirement.
 
-    The SDK's selector, which is rarely given, requires the SDK's other packages in the same version.
+    The SDK's selector, which is rarely given, requires the SDK's other packages at the same version.
     """
     name = str(canonicalize_name(requirement.name))
     given = [name] if name in tree.by_name else []

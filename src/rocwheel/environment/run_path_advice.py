@@ -1,6 +1,6 @@
-"""Computes the run path of a linked file from the packages that a user names, for ``rocwheel runpath for``.
+"""Computes a linked file's run path from the packages that a user specifies, for ``rocwheel runpath for``.
 
-Audit, repair, and the build of wheels share this module.
+The audit, the repair, and wheel builds also use this module.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def places_for_machine(
 def missing_libraries(
     elf: Elf, dlopen: Sequence[str], places: LibraryPlaces, system: SystemLibraries
 ) -> tuple[str, ...]:
-    """Return libraries that a file needs or opens by name (``dlopen``), but that no package and no system has.
+    """Return the libraries that a file needs or opens by name (``dlopen``) but no package and no system has.
 
     An optional filtee counts only if it is also needed or opened.
     """
@@ -123,7 +123,7 @@ def advise(
 
     ``packages`` are wheels, folders, or names of SDK packages with a known layout. ``dlopen`` are libraries that the
     file opens by name. A processor of ``cpu_level`` must find all libraries. Raises `InputError` for packages that
-    don't exist, a path outside of site-packages, and files that can't be read.
+    don't exist, a path outside site-packages, and files that can't be read.
     """
     known = {folder.distribution for folder in sdk_folders()}
     layout = [folder for folder in sdk_folders() if folder.distribution in packages]
@@ -148,8 +148,8 @@ def normalized_place(text: str, file_name: str) -> str:
     """Return the installed path of a file, relative to site-packages.
 
     The leading ``site-packages/`` is optional, and so is the file's name after a slash. Raises `InputError` for a path
-    outside of site-packages. Also raises `InputError` if the last part may be a folder, because it is neither the
-    file's name nor the name of a shared library.
+    outside site-packages. Also raises `InputError` if the last part may be a folder, because it is neither the file's
+    name nor the name of a shared library.
     """
     place = "" if text == "site-packages" else text.removeprefix("site-packages/")
     if text.endswith("/") or text == "site-packages":
@@ -157,12 +157,12 @@ def normalized_place(text: str, file_name: str) -> str:
     normal = posixpath.normpath(place)
     if posixpath.isabs(normal) or normal.startswith(".."):
         expected = "a relative path in site-packages, such as site-packages/my_package/_ext.so"
-        raise _place_error(text, "outside of site-packages", expected)
+        raise _place_error(text, "is outside site-packages", expected)
     last = posixpath.basename(place)
     if last != file_name and ".so" not in last:
         folder = text or "site-packages"
         expected = f"{folder}/ for a folder, or a path that ends with {file_name} or the name of a shared library"
-        raise _place_error(text, "ambiguous: it may be a folder or the file", expected)
+        raise _place_error(text, "is ambiguous, because it may be a folder or the file", expected)
     return normal
 
 
@@ -177,7 +177,7 @@ def advise_run_path(
 
     Its current run path is ignored.
 
-    ``dlopen`` are libraries that the file opens by name. They count like the libraries that it needs.
+    ``dlopen`` are libraries that the file opens by name. They count as libraries that it needs.
     """
     names = list(dict.fromkeys([*elf.wanted, *dlopen]))
     own = posixpath.dirname(place)

@@ -1,10 +1,10 @@
-"""Determines the folders in a file's run path. The rule is the same for built, linked, and repaired files.
+"""Determines the folders in a file's run path. The rules are the same for built, linked, and repaired files.
 
-1. Folders in the file's run path come first, then the search folders, in order. Folders that no given
-   package has don't count, except for those that the caller keeps (`KeptEntries`).
-2. Each library that the file needs, or opens by name, comes from the first folder that contains it
-   (`choose_folders`). A folder without such a library is omitted. A file that calls ``dlopen`` may open any
-   library by name, so it gets every folder.
+1. Folders in the file's run path come first, then the search folders, in order. Folders that no given package has don't
+  count, except for folders that the caller keeps (`KeptEntries`).
+2. Each library that the file needs, or opens by name, comes from the first folder that contains it (`choose_folders`).
+  A folder without such a library is omitted. A file that calls ``dlopen`` may open any library by name, so it gets
+  every folder.
 3. A run path that already points to every library stays unchanged.
 
 The search order is fixed if the recipe or a description defines one. Otherwise, the search consists of the fewest
@@ -86,14 +86,14 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     def spell(self, folder: str, origin: str) -> str:
         """Return the run path entry for a folder in a file in ``origin``.
 
-        Such an entry must exist (`InstalledLayout.spell`).
+        The folder must have such an entry (`InstalledLayout.spell`).
         """
         entry = self.layout.spell(folder, origin)
         assert entry is not None
         return entry
 
     def leads_beyond(self, run_path: str | None, folder: str) -> bool:
-        """Return whether the run path of a file in ``folder`` may point to libraries outside of the given packages.
+        """Return whether the run path of a file in ``folder`` may point to libraries outside the given packages.
 
         Such libraries inherit an RPATH, and it is unknown which files they find through the RPATH.
         """
@@ -176,9 +176,9 @@ def run_path_edit(
     kept: KeptEntries = _NOTHING,
     opened: Sequence[str] = (),
 ) -> SetRunpath | None:
-    """Return the edit with which a file in ``folder`` finds its libraries, or `None` if no edit is needed.
+    """Return the edit that lets a file in ``folder`` find its libraries, or `None` if no edit is needed.
 
-    ``search`` contains the folders in search order. The module docstring describes the rule. ``opened`` are libraries
+    ``search`` contains the folders in search order. The module docstring describes the rules. ``opened`` are libraries
     that the file opens by name, regardless of whether it calls ``dlopen`` itself.
     """
     entries = split_run_path(elf.run_path)
@@ -224,7 +224,7 @@ class _File(msgspec.Struct, frozen=True):
     opens_any: bool
     """Whether the file may open other libraries by name."""
     is_tagged: bool
-    """Whether the file has no run path under a tag other than the new one."""
+    """Whether the file has no run path under a tag other than the new tag."""
 
 
 def _changed_entries(

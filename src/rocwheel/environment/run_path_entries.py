@@ -71,7 +71,7 @@ _WRITABLE = re.compile(r"^/+(tmp|var/tmp|dev/shm|run/shm|run/lock|var/lock)(/|$)
 _DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
 """Bazel's folder names that packages may also have.
 
-They count only inside of a package and outside of site-packages.
+They count only inside a package and outside site-packages.
 """
 _NO_PYTHON = re.compile(r"^(\.\./)+(lib(64)?/)?python3?/site-packages(/|$)")
 """Site-packages without a minor Python version, which no environment has. ``..`` may already point to ``lib``."""
@@ -107,7 +107,7 @@ def is_build_folder(entry: str) -> bool:
 
 
 def is_writable_by_all(entry: str) -> bool:
-    """Return whether every user of a machine can create an entry's folder, and put a library into it."""
+    """Return whether every user of a machine can create an entry's folder and put a library into it."""
     return _WRITABLE.match(posixpath.normpath(entry)) is not None
 
 
@@ -117,7 +117,7 @@ def is_python_build_folder(folder: str) -> bool:
 
 
 def lost_origin(entry: str) -> bool:
-    """Return whether an entry looks like one that lost its ``$ORIGIN`` to a shell or make."""
+    """Return whether an entry seems to have lost its ``$ORIGIN`` to a shell or make."""
     return _LOST_ORIGIN.match(entry) is not None
 
 
@@ -184,11 +184,11 @@ def resolve_entry(entry: str, folder: str) -> str | None:
 
 
 def folders_beyond(release: Collection[str], run_path: str | None, folder: str) -> list[str]:
-    """Return the distinct folders outside of a release to which the run path of a file in ``folder`` leads.
+    """Return the distinct folders outside a release that the run path of a file in ``folder`` points to.
 
     ``release`` contains top-level folders in site-packages. An RPATH must not point outside of them, because
-    ``LD_LIBRARY_PATH`` can't override the RPATH and libraries from other folders inherit it. Build folders belong to
-    no package.
+    ``LD_LIBRARY_PATH`` can't override the RPATH and libraries from other folders inherit it. Build folders belong to no
+    package.
     """
     found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
     beyond = (place for place in found if place and place.partition("/")[0] not in release)
@@ -202,7 +202,7 @@ class EntryRule(msgspec.Struct, frozen=True):
     is_broken_by: Callable[[str], bool]
     words: str
     is_error: bool = True
-    """Whether such an entry is always wrong, instead of valid on some machines."""
+    """Whether such an entry is always wrong, rather than valid on some machines."""
 
     def describe(self, entries: list[str]) -> str:
         """Return a description of the entries that violate the rule."""
@@ -210,11 +210,9 @@ class EntryRule(msgspec.Struct, frozen=True):
 
 
 RELATIVE = EntryRule("run-path-relative", is_relative, "searches {} relative to the working directory")
-EATEN_ORIGIN = EntryRule("run-path-eaten-origin", lost_origin, "has {}: a shell or make has removed $ORIGIN")
-BUILD_FOLDER = EntryRule("run-path-build-folder", is_build_folder, "searches {}, a folder on the build machine")
-HOST_FOLDER = EntryRule(
-    "run-path-absolute", is_host_folder, "searches {}, absolute folders on the host", is_error=False
-)
+EATEN_ORIGIN = EntryRule("run-path-eaten-origin", lost_origin, "has {}: a shell or make removed $ORIGIN")
+BUILD_FOLDER = EntryRule("run-path-build-folder", is_build_folder, "searches {} from the build machine")
+HOST_FOLDER = EntryRule("run-path-absolute", is_host_folder, "searches {} on the host", is_error=False)
 ENTRY_RULES = (RELATIVE, EATEN_ORIGIN, BUILD_FOLDER, HOST_FOLDER)
 _CONTROL = re.compile(r"[\0-\x1f\x7f]")
 _QUOTING = (

@@ -70,7 +70,7 @@ def read_run_paths(
         raise_all(_UNUSABLE, unread)
         raise InputError(
             ", ".join(map(str, paths)),
-            "there is no ELF file",
+            "no ELF files",
             expected="ELF files, or wheels or folders with ELF files",
         )
     return files

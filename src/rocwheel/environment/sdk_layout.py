@@ -64,7 +64,7 @@ def sdk_folders() -> tuple[SdkFolder, ...]:
 
 
 def sdk_search_folders(family: str = "") -> tuple[str, ...]:
-    """Return the folders in site-packages to which run paths of a framework's libraries may lead, in order.
+    """Return the folders in site-packages that run paths of a framework's libraries may point to, in order.
 
     ``family`` selects the packages of a target family, for an SDK in the per-family layout.
     """
@@ -78,7 +78,7 @@ def layout_releases(names: Iterable[str] = ()) -> tuple[int, ...]:
 
 
 def is_newer_than_layout(soname: str) -> bool:
-    """Return whether a SONAME belongs to a later version of a layout library than any known release has."""
+    """Return whether a SONAME belongs to a later version of a layout library than the versions in known releases."""
     version = _version(soname)
     others = [known for name in other_versions(soname) if (known := _version(name)) is not None]
     return version is not None and bool(others) and all(version > other for other in others)

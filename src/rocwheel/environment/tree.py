@@ -210,7 +210,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     files: tuple[InstalledFile, ...]
     is_prefix: bool = False
     unread: frozenset[str] = frozenset()
-    """The names of distributions that are given but can't be read. They may contain what other files lack."""
+    """The names of distributions that are given but can't be read. They may contain files that other files need."""
 
     @cached_property
     def owners(self) -> dict[str, Distribution]:
@@ -342,7 +342,9 @@ def find_conflicts(files: Iterable[InstalledFile]) -> Iterator[Conflict]:
     below = {folder: path for path in by_path for folder in _parents(path)}
     for path in sorted(below.keys() & by_path.keys()):
         inner = by_path[below[path]][0]
-        yield Conflict(path, (by_path[path][0], inner), f"{path} is a file, and also the folder of {inner.path}")
+        yield Conflict(
+            path, (by_path[path][0], inner), f"{path} is a file, but also the folder that contains {inner.path}"
+        )
 
 
 def _parents(path: str) -> Iterator[str]:
@@ -359,7 +361,7 @@ class Environments(msgspec.Struct, frozen=True, dict=True):
     """The environments for all given wheels."""
 
     everything: Tree
-    """All distributions and files, including those that are never installed together."""
+    """All distributions and files, including distributions that are never installed together."""
     by_leader: dict[str, Tree]
     """The environment of each audited distribution, keyed by the distribution's source."""
 
@@ -426,7 +428,7 @@ def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[
 
 
 def _machines(owner: Distribution) -> frozenset[str]:
-    """Return the machines in a wheel's platform tags, or whole tags without glibc. Empty means any machine."""
+    """Return the machines in a wheel's platform tags, or complete tags without glibc. Empty means any machine."""
     platforms = parse_platforms(owner.name_tags[2]) if owner.is_wheel else ()
     return frozenset(tag.machine if tag.system == "glibc" else tag.text for tag in platforms if tag.system != "any")
 

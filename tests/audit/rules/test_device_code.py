@@ -70,7 +70,7 @@ BREACHES = {
             archive("demo/b.so", "gfx1030"),
         ),
         "demo/b.so",
-        "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has any",
+        "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has code",
     ),
     "kernel-folders": Breach(
         one(
@@ -286,8 +286,8 @@ def test_archives_in_another_folder_are_named() -> None:
     host = (HOST, [library("k/lib/a.so", device=split("k/lib/a.so", "gfx906"))])
     misplaced = archive("k/a.so", "gfx906")
     found = (
-        "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any; such archives "
-        "are at k/.kpack/a.so_gfx906.kpack"
+        "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has code; archives with "
+        "these names are at k/.kpack/a.so_gfx906.kpack"
     )
     assert _gaps(host, (GFX906, [misplaced]), rule="kpack-archives") == [("error", found)]
 
@@ -312,7 +312,7 @@ def test_a_library_that_never_had_code_for_a_gpu_lacks_no_archive_for_it() -> No
 def test_archives_of_others_say_which_gpus_a_library_is_for_where_its_markers_do_not() -> None:
     files = [library(f"k/{name}.so", device=split(f"k/{name}.so", known=False)) for name in "ab"]
     device = (GFX906, [archive("k/a.so", "gfx906")])
-    found = "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has any"
+    found = "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has code"
     assert _gaps((HOST, files), device, rule="kpack-archives") == [("error", found)]
 
 
@@ -320,10 +320,10 @@ def test_libraries_of_the_sdk_are_each_for_their_own_gpus_where_their_markers_do
     host = package("rocm-sdk-libraries")
     files = [library(f"k/{name}.so", device=split(f"k/{name}.so", known=False)) for name in "ab"]
     both = [archive("k/a.so", "gfx906"), archive("k/b.so", "gfx906"), archive("k/a.so", "gfx1030")]
-    found = "finds no device code for gfx1030: no given archive at .kpack/b.so_@GFXARCH@.kpack has any"
+    found = "finds no device code for gfx1030: no given archive at .kpack/b.so_@GFXARCH@.kpack has code"
     assert _gaps((host, files), (GFX906, both), rule="kpack-archives") == [("note", found)]
     one_library = [archive("k/a.so", "gfx906")]
-    found = "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has any"
+    found = "finds no device code for gfx906: no given archive at .kpack/b.so_@GFXARCH@.kpack has code"
     assert _gaps((host, files), (GFX906, one_library), rule="kpack-archives") == [("error", found)]
 
 
@@ -337,12 +337,12 @@ def test_libraries_of_the_sdk_are_each_for_their_own_gpus_where_their_markers_do
         ),
         pytest.param(
             archive("k/a.so", "gfx906", listed=False, holds=False),
-            "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any",
+            "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has code",
             id="lists nothing",
         ),
         pytest.param(
             data("k/.kpack/a.so_gfx906.kpack", size=0),
-            "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has any",
+            "finds no device code for gfx906: no given archive at .kpack/a.so_@GFXARCH@.kpack has code",
             id="no byte",
         ),
     ],

@@ -106,7 +106,7 @@ def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -
     ("paths", "found"),
     [
         (["demo/a.py", "demo/a.py"], "2 files have the path demo/a.py, with the same contents"),
-        (["demo/a", "demo/a/b.py"], "demo/a is a file, and also the folder of demo/a/b.py"),
+        (["demo/a", "demo/a/b.py"], "demo/a is a file, but also the folder that contains demo/a/b.py"),
     ],
     ids=["twice", "file and folder"],
 )

@@ -21,17 +21,17 @@ BREACHES = {
     "run-path-eaten-origin": Breach(
         one(library("demo/a.so", runpath="/../rocm/lib")),
         "demo/a.so",
-        "has '/../rocm/lib': a shell or make has removed $ORIGIN",
+        "has '/../rocm/lib': a shell or make removed $ORIGIN",
     ),
     "run-path-build-folder": Breach(
         one(library("demo/a.so", runpath="$ORIGIN/../_solib_k8/_U_S_Sfoo")),
         "demo/a.so",
-        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo', a folder on the build machine",
+        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo' from the build machine",
     ),
     "run-path-absolute": Breach(
         one(library("demo/a.so", runpath="/opt/rocm/lib")),
         "demo/a.so",
-        "searches '/opt/rocm/lib', absolute folders on the host",
+        "searches '/opt/rocm/lib' on the host",
     ),
     "run-path-repeated": Breach(
         one(library("demo/a.so", runpath="$ORIGIN:$ORIGIN/../demo")),
@@ -231,6 +231,6 @@ def test_a_folder_is_an_error_only_where_others_can_put_a_library_into_it(entry:
 def test_a_folder_that_all_can_write_to_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", runpath="/home/me/lib:/tmp/lib")), select=("run-path-build-folder",))
     assert finding.found == (
-        "searches '/home/me/lib', '/tmp/lib', a folder on the build machine; any user on the machine can put a "
+        "searches '/home/me/lib', '/tmp/lib' from the build machine; any user on the machine can put a "
         "library into '/tmp/lib'"
     )

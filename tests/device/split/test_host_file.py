@@ -233,7 +233,7 @@ def full_headers() -> bytes:
     [
         pytest.param(
             full_headers(),
-            "a.dll: offset 0x270: no room for another section header after the 6 that end at 0x270; expected 40 free "
+            "a.dll: offset 0x270: no room for another section header after the 6 headers that end at 0x270; expected 40 free "
             "bytes before 0x400, where the headers end. Leave the device code in the file, and include the file in "
             "the host.",
             id="no room for a header",
@@ -258,7 +258,7 @@ def full_headers() -> bytes:
         ),
         pytest.param(
             changed(TWO, OPTIONAL + 112 + 72, "<II", 0x4000, 0x28),
-            "a.dll: offset 0xa00: the table of tls in .hip_fat",
+            "a.dll: offset 0xa00: the tls table in .hip_fat",
             id="table in the code",
         ),
         pytest.param(
@@ -268,7 +268,7 @@ def full_headers() -> bytes:
         ),
         pytest.param(
             changed(TWO, SECTIONS + 4 * 40, "<Q", int.from_bytes(b".hip_fat", "little")),
-            "a.dll: offset 0x0: several sections .hip_fat; expected one",
+            "a.dll: offset 0x0: several .hip_fat sections; expected only one",
             id="two sections",
         ),
         pytest.param(

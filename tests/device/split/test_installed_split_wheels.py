@@ -286,8 +286,8 @@ def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, 
 
 def test_a_wheel_with_its_code_at_the_top_is_told_why_it_cannot_be_split(tmp_path: Path, library: Path) -> None:
     assert refused(tmp_path, {"libfat.so": library, "demo/x.py": b""}) == (
-        "WHEEL: can't be split: its device code is at the top level, which becomes the shared folder of all packages "
-        "after installation; expected device code below one folder. "
+        "WHEEL: can't be split: its device code is at the top level, which all packages share after "
+        "installation; expected device code below one folder. "
         "Build the wheel with the code in its own folder, so that device wheels can add to that folder."
     )
 

@@ -98,7 +98,7 @@ def test_wheels_that_do_not_belong_together_are_refused(wheel: Path, tmp_path: P
         ((host, [strange]), f"{strange}: doesn't require my-torch==1.0; expected a device wheel of {host}"),
         ((host, [first, first]), f"{first}; expected each member in only one wheel"),
         ((host, []), "the archives with its code are missing"),
-        ((host, []), "Also specify the folders of the targets, or the device wheels."),
+        ((host, []), "Also specify the targets' folders, or the device wheels."),
         ((first, [host]), f"{first}: is a device wheel; expected the host wheel. Specify the host wheel first, and"),
         ((wheel, []), f"{wheel}: no library with code in archives"),
     ]

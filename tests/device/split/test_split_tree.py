@@ -378,7 +378,7 @@ def test_a_library_with_two_sections_of_code_stays_and_others_are_split(tmp_path
     data[headers + 64 : headers + 68] = code.name_offset.to_bytes(4, "little")
     odd.write_bytes(data)
     report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
-    reason = "several sections .hip_fatbin, expected one"
+    reason = "several .hip_fatbin sections, expected only one"
     assert [(file.path, file.reason) for file in report.staying] == [("lib/libodd.so", reason)]
     assert [file.path for file in report.libraries] == ["lib/libx.so"]
 

@@ -205,8 +205,8 @@ def test_a_folder_with_another_name_than_a_wheels_is_told_by_its_name(folder: Pa
 def test_a_name_that_no_wheel_can_hold_is_refused(folder: Path, tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(bytes(folder / "demo") + b"/" + name)).write_bytes(b"")
     refusal = (
-        "has a name that no wheel can contain; expected UTF-8 without backslashes. Rename the file, also "
-        "in its row in RECORD."
+        "has a name that no wheel can contain; expected UTF-8 without backslashes. Rename the file, and "
+        "change its row in RECORD."
     )
     with pytest.raises(RocwheelError, match=re.escape(refusal)):
         split_unpacked(folder, tmp_path / "out", ORDER, SourceDate())

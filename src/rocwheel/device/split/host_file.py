@@ -1,4 +1,4 @@
-"""Removes device code from fat files. The rest runs on the host, and names archives for the code.
+"""Removes device code from fat files. The remaining host files refer to archives for the code.
 
 In DLLs and programs, the device code section has no bytes in the file, but keeps its range in memory, which the loader
 fills with zeros. As in files from AMD's tool, a section with the markers follows all other sections. Its header follows
@@ -99,7 +99,7 @@ def _read_image(data: Data, fat: FatBinary) -> FatImage:
         end = header.sections_offset + header.section_count * SECTION_LAYOUT.size
         raise NotSplittableError(
             CodePlace(fat.name, end),
-            f"no room for another section header after the {header.section_count} that end at {end:#x}",
+            f"no room for another section header after the {header.section_count} headers that end at {end:#x}",
             expected=f"{SECTION_LAYOUT.size} free bytes before {header.headers_size:#x}, where the headers end",
         )
     known = {wrapper.pointer.stored_at for wrapper in fat.wrappers}
@@ -117,7 +117,7 @@ class UnitLink(msgspec.Struct, frozen=True):
     """The content of a wrapper after its code moves elsewhere.
 
     ``index`` is the number of its bundle in archives, which is the same for all wrappers of one bundle. ``marker`` is
-    the number of the marker that names the archives.
+    the number of the marker that refers to the archives.
     """
 
     index: int
@@ -195,7 +195,7 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
             CodePlace(name), "wrappers for archives, but no marker", expected=f"a section {MARKER_SECTION}"
         )
     if names.count(fat.section.name) > 1:
-        raise NotSplittableError(CodePlace(name), f"several sections {fat.section.name}", expected="one")
+        raise NotSplittableError(CodePlace(name), f"several {fat.section.name} sections", expected="only one")
     return fat
 
 
@@ -213,7 +213,7 @@ def _read(data: Data, fat: FatBinary) -> FatLibrary:
 
 
 def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:
-    """Reject a file in which anything besides the wrappers would have an address in the removed code."""
+    """Reject a file if anything except its wrappers would refer to the removed code."""
     known = {write.start for write in writes}
     tables = [s for s in library.sections if s.type in {SHT_SYMTAB, SHT_DYNSYM}]
     for pointer in library.addresses:

@@ -1,10 +1,10 @@
 """Rewrites the layout, tables, and wrappers of host files after parts have moved.
 
 The marker takes the last page of ``.hip_fatbin`` in memory, and is loaded with the data after it. The section ends
-before that page and is empty, so it needs no space in the file. So one more program header is enough, and
-`rocwheel.device.trim_space` finds a spare one. The table of program headers keeps its position and length. So every
-version of Linux gives programs the table's correct address. Tools that strip or edit the file find a layout that
-linkers produce.
+before that page and is empty, so it needs no space in the file. Therefore, one more program header is enough, and
+`rocwheel.device.trim_space` finds a spare header. The table of program headers keeps its position and length. So every
+version of Linux gives programs the table's correct address. Tools that strip or edit the file find the same layout as
+in a linker's output.
 
 If there is no spare program header, or using one costs more file space than it saves, the segment may end with the
 section. In that case, both the section and the segment's bytes end after the marker, which takes the first bytes of the
@@ -102,7 +102,7 @@ def require_known_machine(name: str, machine: int) -> None:
 
 
 def write_wrapper(source: ElfBytes, machine: int, wrapper: Wrapper, content: WrapperContent) -> Iterator[Replacement]:
-    """Yield the writes that give ``wrapper`` its ``content``, in the wrapper itself and where its pointer is stored.
+    """Yield the writes that store ``content`` in ``wrapper`` and at the location of its pointer.
 
     A relocation to a symbol becomes a relocation to an address.
     """
@@ -148,7 +148,7 @@ def follow_headers(segments: tuple[Segment, ...], at: int, inserted: int, *, nam
     holder = max(loaded, key=lambda segment: segment.address)
     if (holder.offset, holder.address, holder.file_size) != (headers.offset, headers.address, headers.file_size):
         found = f"program headers at {headers.offset:#x} that aren't in a separate segment at the end"
-        remedy = "Join the version of the file from before the split."
+        remedy = "Use the original file from before the split."
         raise NotJoinableError(
             CodePlace(name, headers.offset), found, expected="program headers that can move", remedy=remedy
         )
@@ -191,8 +191,8 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
     section = library.section
     start = section.size - size
     if start < 0:
-        found = f".hip_fatbin of {section.size} bytes"
-        raise NotSplittableError(CodePlace(library.fat.name, section.offset), found, expected=f"{size}, for the marker")
+        found = f"a .hip_fatbin section of {section.size} bytes"
+        raise NotSplittableError(CodePlace(library.fat.name, section.offset), found, expected=f"{size} for the marker")
     on_page = (section.address + start) // PAGE * PAGE - section.address
     gain = max(on_page, 0) // library.unit * library.unit
     # Program headers that an edit moved must keep the same distance from the start of the file and of memory.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
-    """The combined content of several trees, keyed by path below their roots; the first tree with a path wins."""
+    """The combined content of several trees, keyed by path below their roots. The first tree with a path wins."""
 
     root_of: dict[str, Path]
     """The root of each folder, link, file, and alias."""
@@ -117,9 +117,9 @@ def join_tree(
     """Write the tree of ``host``, a folder or file, combined with the folders ``devices`` and with its code joined.
 
     An archive is omitted if all of its code is back in libraries. ``output`` must be new or empty, and outside all
-    input folders; it appears when it is complete. Raises `InputError`, or `ProblemsError` for several problems, for the
-    following: devices that aren't folders; a library without any of its archives; archives that are damaged or lack a
-    unit; and files with the same path but different contents. Raises `WorkError` if writing fails.
+    input folders. It appears when it is complete. Raises `InputError`, or `ProblemsError` for several problems, for
+    devices that aren't folders, and for a library without any of its archives. The same is true of archives that are
+    damaged or lack a unit, and of files with the same path but different contents. Raises `WorkError` if writing fails.
     """
     map_collecting("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
@@ -158,7 +158,7 @@ def _require_folder(device: Path) -> None:
     found = "is a standalone archive" if is_archive else "isn't a folder"
     folder = device.resolve().parent
     root = folder.parent if folder.name == ARCHIVE_FOLDER else folder
-    remedy = f"Specify the folder whose content is added to the host's, such as {root}." if is_archive else ""
+    remedy = f"Specify the folder to merge into the host folder, such as {root}." if is_archive else ""
     raise InputError(device, found, expected=expected, remedy=remedy)
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def unite_members(host: FinishedWheel, devices: Sequence[FinishedWheel]) -> dict[str, ZipMember]:
-    """Return the members, keyed by name, host members first, without the metadata and pip files of device wheels.
+    """Return the members, keyed by name, with the host's first, without the device wheels' metadata and pip files.
 
     Raises `InputError` for a member that is in two wheels, and `ProblemsError` for several such members.
     """

@@ -1,9 +1,9 @@
 """Puts device code back into host files at its old addresses, so that the files are fat files again.
 
 The available room is the unused space that begins at the start of ``.hip_fatbin``. If there is less code than before,
-it replaces zeros at the end of a segment. For all of the code, the segments that were split there become one again.
-Data that `rocwheel.device.trim_space` moved into a data segment returns to its old position. A segment that ends with
-the section or its marker grows up to the next segment in memory, even if the marker has its own segment.
+it replaces zeros at the end of a segment. If all of the code returns, the segments that were split there are merged
+again. Data that `rocwheel.device.trim_space` moved into a data segment returns to its old position. A segment that ends
+with the section or its marker grows up to the next segment in memory, even if the marker has its own segment.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 _LARGEST_UNIT = 1 << 26
-"""The largest segment alignment, in bytes, that is worth its space in the file."""
+"""The largest segment alignment, in bytes, that is worth the file space it takes."""
 _LARGEST_PAGE = 1 << 16
 """The largest page size, in bytes, of any machine that runs such files."""
 _SPARE = Segment(PT_NULL, 0, 0, 0, 0, 0, 0, 0)
@@ -295,10 +295,11 @@ _LARGEST_IMAGE = 1 << 31
 
 
 def plan_fat_image(data: Data, fat: FatBinary, bundles: Sequence[Data], units: Sequence[int]) -> FilePatch:
-    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` has the bundle for each wrapper.
+    """Return the patch that puts ``bundles`` into the host file ``data``.
 
-    The section of markers is removed, and the code gets its addresses from before the split. Raises `NotJoinableError`
-    if bundles don't fit or something follows the markers, and `PeError` for damaged and signed files.
+    ``units`` contains the bundle number for each wrapper. The section of markers is removed, and the code gets its
+    addresses from before the split. Raises `NotJoinableError` if bundles don't fit or something follows the markers,
+    and `PeError` for damaged and signed files.
     """
     image = open_image(PeBytes(data, fat.name))
     require_movable(image)
@@ -354,10 +355,10 @@ def _place_bundles(address: int, bundles: Sequence[Data], *, origin: int = 0) ->
 
 
 def plan_fat_file(data: Data, bundles: Sequence[Data], units: Sequence[int], *, name: str) -> FilePatch:
-    """Return the patch that puts ``bundles`` into the host file ``data``; ``units`` has the bundle for each wrapper.
+    """Return the patch that puts ``bundles`` into the host file ``data``.
 
-    The bundles keep their order, each on a separate page, at the addresses that the device code had. A file that was
-    split and joined can be split again with the same result.
+    ``units`` contains the bundle number for each wrapper. The bundles keep their order, each on a separate page, at
+    the addresses that the device code had. A file that was split and joined can be split again with the same result.
 
     Raises `NotJoinableError` for a file that contains its code, and for bundles that don't fit. Raises `ElfError` and
     `DeviceCodeError` for damaged files.

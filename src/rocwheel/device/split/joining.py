@@ -71,22 +71,23 @@ class UnitCode(msgspec.Struct, frozen=True):
 
 
 def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -> tuple[ArchiveFile, ...]:
-    """Return the archives that a unit's marker names for the file at ``binary``, in the marker's order."""
+    """Return the archives that a unit's marker refers to for the file at ``binary``, in the marker's order."""
     places = [_place(binary, path) for path in unit.marker.search_paths]
     named = (file for place in places for file in archives if leads_to(place, file.path))
     return tuple({file.path: file for file in named}.values())
 
 
 def needs_archives(unit: SplitUnit) -> bool:
-    """Return whether a unit has code in archives. It has no code if a split for only some targets left no code."""
+    """Return whether a unit has code in archives. It has no code if a split kept only other targets."""
     entries = unit.marker.entries
     return not entries or any(BundleEntryId.parse(spelling).target for spelling in entries)
 
 
 def _place(binary: str, search_path: str) -> str:
-    """Return the path, below the root, of the archives that a search path names.
+    """Return the path, below the root, of the archives that a search path refers to.
 
-    If a file is used outside its tree, its path may climb above the root; then only the rest of the path is used.
+    If a file is used outside its tree, its path may climb above the root. In that case, only the rest of the path is
+    used.
     """
     path = posixpath.normpath(posixpath.join(posixpath.dirname(binary), search_path)).lstrip("/")
     while path.startswith("../"):
@@ -101,9 +102,9 @@ def find_code(
     name: str,
     renumbered: Mapping[tuple[str, int], int],
 ) -> UnitCode:
-    """Return the code of ``unit`` from the archives that its marker names.
+    """Return the code of ``unit`` from the archives that its marker refers to.
 
-    If the marker has the IDs of the bundle's entries, these entries keep their order. Then code from archives for other
+    If the marker has the IDs of the bundle's entries, these entries keep their order. Code from archives for other
     targets follows, for example, after retargeting. Without these IDs, the entries are the host and each code object,
     sorted by target. ``renumbered`` contains the correct unit of each code object with a wrong index, keyed by the
     archive and the wrong index. Raises `DeviceCodeError`, with the host file's ``name``, if an archive for one of its
@@ -160,7 +161,7 @@ def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], targ
     raise DeviceCodeError(
         CodePlace(name, unit.offset),
         f"{file.path} has no code for {target} in {unit.marker.kernel_name}#{unit.index}",
-        expected="code for every unit in the archives that the file names",
+        expected="code for every unit in the archives that the file refers to",
         remedy="The archive may be from another build. Use an archive that was made with this file.",
     )
 
@@ -184,21 +185,21 @@ class IndexCheck(msgspec.Struct, frozen=True, kw_only=True):
             "reject every GPU"
         )
         text = (
-            f"{self.name}: {fault.archive} lacks {units}: {outcome}; later runtimes do so unless another archive "
+            f"{self.name}: {fault.archive} lacks {units}: {outcome}; later runtimes do the same unless another archive "
             "has the units"
         )
         if fault.owners:
-            wrong = [f"{_index(key)} is {_index(owner)}" for key, owner in fault.owners.items()]
+            wrong = [f"{_index(key)} should be {_index(owner)}" for key, owner in fault.owners.items()]
             return f"{text}; other units have wrong indices ({first_of(wrong)})"
         return (
             text
             if fault.is_clear
-            else f"{text}; indices may also be wrong, because kernels don't distinguish the units"
+            else f"{text}; indices may also be wrong, because the kernels don't identify the units"
         )
 
 
 def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile], *, name: str) -> IndexCheck:
-    """Check the archives that the markers of the library at ``path`` name; ``name`` identifies the library in messages.
+    """Check the archives of the library at ``path``, which ``name`` identifies in messages.
 
     Code is read only if units are missing. Raises `KpackError` and `DeviceCodeError` for damaged code.
     """
@@ -235,7 +236,7 @@ class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The distinct targets that the library gets code for, as bundles name them."""
+        """The distinct targets that the library gets code for, as spelled in bundles."""
         spellings = {code.spelling for unit in self.units for code in unit.entries if code.entry}
         found = {str(BundleEntryId.parse(spelling).target) for spelling in spellings}
         return tuple(sorted(found, key=text_sort_key))
@@ -260,8 +261,8 @@ def plan_library_join(
 ) -> JoinPlan:
     """Plan the joining of ``library``, at ``path`` below the root, with ``archives`` below the same root.
 
-    ``renumbered`` has the same meaning as in `find_code`. Raises `InputError` if the library's markers don't name any
-    of the archives. Raises the same errors as `find_code`.
+    ``renumbered`` has the same meaning as in `find_code`. Raises `InputError` if the library's markers don't refer to
+    any of the archives. Raises the same errors as `find_code`.
     """
     distinct = sorted(dict.fromkeys(map(_key, library.units)), key=lambda key: key[0])
     by_key: dict[tuple[int, str], SplitUnit] = {_key(unit): unit for unit in library.units}
@@ -269,7 +270,7 @@ def plan_library_join(
     if any(needs_archives(unit) for unit in library.units) and not any(named.values()):
         paths = dict.fromkeys(path for unit in library.units for path in unit.marker.search_paths)
         found = "the archives with its code are missing"
-        remedy = "Also specify the folders of the targets, or the device wheels."
+        remedy = "Also specify the targets' folders, or the device wheels."
         raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
     units = tuple(find_code(by_key[key], named[key], name=path, renumbered=renumbered) for key in distinct)
     raise_all(path, list(_strangers(path, [by_key[key] for key in distinct], units)))
@@ -300,12 +301,12 @@ def _key(unit: SplitUnit) -> tuple[int, str]:
 
 
 class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings for restoring bundles, which by default are compressed if the host file says that they were."""
+    """Settings for restoring bundles. By default, they are compressed if the host file records that they were."""
 
     compress: bool = False
     """Whether to compress all bundles."""
     level: int = DEVICE_CODE_LEVEL
-    """The zstd level. If compressed bundles don't fit in the file, higher levels are tried."""
+    """The zstd level. If the compressed bundles don't fit in the file, higher levels are tried."""
 
 
 @contextmanager
@@ -406,7 +407,7 @@ def _pack_bundle(plain: Data, level: int, name: str, file: IO[bytes]) -> None:
 
 
 class Joins(msgspec.Struct, frozen=True):
-    """The plan for each library, keyed by path, and the archives whose code is then completely in libraries."""
+    """The plan for each library, keyed by path, and the archives whose code is completely restored in libraries."""
 
     joins: dict[str, JoinPlan]
     used: frozenset[str]

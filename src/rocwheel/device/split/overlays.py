@@ -55,7 +55,7 @@ class OverlayChoice(msgspec.Struct, frozen=True):
     common: tuple[TargetId, ...]
     """The targets whose code stays, or an empty tuple for the targets from `default_common`."""
     is_chosen: Callable[[str], bool]
-    """Whether a library is loaded by its SONAME, the argument, so that a GPU's own library can replace it."""
+    """Whether a library with the given SONAME is loaded by that name, so that a GPU's own library can replace it."""
 
 
 class OverlaidLibrary(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class OverlayPlan(msgspec.Struct, frozen=True, kw_only=True):
 class PruneToSome(msgspec.Struct, frozen=True):
     """Keeps the code that GPUs in ``keep`` need, or a bundle's smallest code object if they need no code in the bundle.
 
-    No GPU runs that code object, but some runtimes might fail for a bundle without device code.
+    No GPU runs that code object, but some runtimes might reject a bundle without device code.
     """
 
     keep: tuple[TargetId, ...]
@@ -110,7 +110,7 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
     its SONAME, can't be trimmed, or has no code for the common set. A target gets a library if there is code for it, or
     generic code outside the common set.
 
-    Raises `InputError` for damaged files, for split libraries, whose code is elsewhere, and if no library has code for
+    Raises `InputError` for damaged files, for split libraries (whose code is elsewhere), and if no library has code for
     the common set. Errors for all files are raised together; if there are several, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
@@ -125,13 +125,16 @@ def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject:
         offered = sorted({code.processor for library in libraries for code in library.codes}, key=sort_key)
         lack = f"has no library with code for the common set, {_listed(common)}"
         raise InputError(
-            subject, lack, expected=f"some of {', '.join(offered)}", remedy="Specify other targets with --common."
+            subject,
+            lack,
+            expected=f"code for at least one of {', '.join(offered)}",
+            remedy="Specify other targets with --common.",
         )
     remarks = {one.path: one.reason for one in found if isinstance(one, StayingCode)}
     lacking = (
         f"the file has no code for the common set, {_listed(common)}"
         if common
-        else "the file has only code for any GPU"
+        else "the file's code isn't for specific GPUs"
     )
     remarks |= {one.path: lacking for one in libraries if one not in overlaid}
     processors = {code.processor for library in overlaid for code in library.codes}
@@ -151,7 +154,7 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
         if fat is not None and any(wrapper.is_kpack for wrapper in fat.wrappers):
             raise InputError(
                 file.name,
-                "is a split library; runtimes without kpack don't find its code",
+                "is a split library, whose code runtimes without kpack can't find",
                 expected="libraries that contain their code",
                 remedy="Join the library first: rocwheel device join HOST TARGET... --output FOLDER",
             )
@@ -168,7 +171,7 @@ def _sort(file: NamedFile, choice: OverlayChoice) -> OverlaidLibrary | DeviceFil
 def _reason_to_keep(data: Data, path: str, choice: OverlayChoice) -> str:
     elf = read_elf(data, name=path)
     if not elf.is_shared_library or not elf.soname or not choice.is_chosen(elf.soname):
-        return "no file needs this library by its SONAME, so a file for a GPU can't replace it"
+        return "no file depends on this library by SONAME, so a library for one GPU can't replace it"
     try:
         require_trimmable(data, name=path)
     except NotTrimmableError as e:
@@ -193,7 +196,7 @@ class Writing(msgspec.Struct, frozen=True):
 
     common: tuple[TargetId, ...]
     rocm: str = ""
-    """The oldest ROCm release that must read the bundles, or an empty string for any release."""
+    """The oldest ROCm release that must be able to read the bundles, or an empty string for any release."""
     jobs: int = 1
 
 

@@ -145,7 +145,7 @@ def _fault_of_link(root: Path, link: Path) -> str:
 
 
 def _remedy(root: Path, text: str, rest: str) -> str:
-    """Return the folder that an absolute link probably means: in a system image, the path starts at the image."""
+    """Return the folder that an absolute link probably refers to: in a system image, "/" is the image's root."""
     meant = posixpath.normpath(text).lstrip("/")
     folder = posixpath.join(meant, rest) if rest else meant
     is_there = text.startswith("/") and is_archive_folder(folder) and (root / meant).is_dir()
@@ -267,7 +267,7 @@ class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
     choice: SplitChoice
     jobs: int = 1
     dry_run: bool = False
-    """Whether to write nothing; then, archives have no size in the report."""
+    """Whether to write nothing. If so, archives have no size in the report."""
     mend: bool = False
     """Whether to split libraries again if an earlier split left units missing or misplaced in archives."""
     progress: Progress = SILENT
@@ -276,8 +276,8 @@ class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
 def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
     """Split the tree or file ``source`` into folders below ``output``: ``host``, and a folder for each target.
 
-    ``host`` is the tree without device code; a target's folder adds the code for that target. ``output`` must not exist
-    or be in ``source``; it appears when it is complete. Raises the same errors as `plan_split`, `find_place`, and
+    ``host`` is the tree without device code. A target's folder adds the code for that target. ``output`` must not exist
+    or be in ``source``. It appears when it is complete. Raises the same errors as `plan_split`, `find_place`, and
     `require_free`, and, with ``mend``, as `checked_files`. Raises `InputError` for unreadable paths, and for a single
     file that isn't a binary, or that is a Windows file that can't be split. Raises `ProblemsError` for several
     problems, and `WorkError` if writing fails.
@@ -396,7 +396,7 @@ class _Splitting:
         copy_status(old, made)
 
     def _write_device(self, file: DeviceFile) -> None:
-        """Write a target's file. If code was removed from an archive, its content isn't at its path."""
+        """Write a target's file. The remaining content of a reduced archive isn't at the archive's path."""
         old, made = self._listing.root / file.path, self._path_of(file.path)
         if file.content.path == str(old):
             copy_file(old, made)
@@ -415,7 +415,7 @@ class _Splitting:
         path.chmod(0o644)
 
     def _make_names(self) -> None:
-        """Create links and other names of files. A library whose markers differ under another name needs a copy."""
+        """Create links and hard links. A library whose markers differ under another name needs a copy."""
         for link in self._listing.links:
             if link in self._folder_of:
                 self._path_of(link).symlink_to((self._listing.root / link).readlink())

@@ -120,7 +120,7 @@ def _require_plain(folder: Path, path: Path) -> None:
         raise InputError(path, found, expected="an unpacked wheel, which contains only regular files")
     name = str(path.relative_to(folder))
     if not is_utf8(name) or "\\" in name:
-        found, remedy = "has a name that no wheel can contain", "Rename the file, also in its row in RECORD."
+        found, remedy = "has a name that no wheel can contain", "Rename the file, and change its row in RECORD."
         raise InputError(path, found, expected="UTF-8 without backslashes", remedy=remedy)
 
 

@@ -88,14 +88,11 @@ def choose_overlay_root(wheel: FinishedWheel, code: Mapping[str, FileRange], giv
                     raise InputError(wheel.source, "is already split", expected=expected, remedy=remedy)
         raise InputError(wheel.source, "no device code to split off", expected=expected)
     if roots == [""]:
-        found = (
-            "can't be split: its device code is at the top level, which becomes the shared folder of all packages "
-            "after installation"
-        )
+        found = "can't be split: its device code is at the top level, which all packages share after installation"
         remedy = "Build the wheel with the code in its own folder, so that device wheels can add to that folder."
         raise InputError(wheel.source, found, expected="device code below one folder", remedy=remedy)
     if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
-        listed = ", ".join(root or "the top" for root in roots)
+        listed = ", ".join(root or "the top level" for root in roots)
         remedy = "Specify the folder that contains the package: --overlay-root FOLDER"
         raise InputError(wheel.source, f"has device code in {listed}", expected="one folder", remedy=remedy)
     return roots[0]
@@ -157,13 +154,13 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierSplit(msgspec.Struct, frozen=True):
-    """The files from an earlier split: those that get new content, and those that the new split lacks."""
+    """The files from an earlier split: files that get new content, and files that the new split lacks."""
 
     replaced: tuple[Path, ...] = ()
     stale: tuple[Path, ...] = ()
 
     def remove_stale(self) -> None:
-        """Remove the files that the new split lacks, while the old host wheel still names them.
+        """Remove the files that the new split lacks, while the old host wheel still lists them.
 
         So if a run is interrupted, the next run can still distinguish all remaining files from unrelated wheels.
         """
@@ -174,10 +171,10 @@ class EarlierSplit(msgspec.Struct, frozen=True):
 def find_earlier(wheel: FinishedWheel, host: Path, devices: Collection[Path]) -> EarlierSplit:
     """Return the files from an earlier split of ``wheel`` next to ``host`` and ``devices``, the files of the new split.
 
-    The device wheels of the earlier split are those that the old host wheel requires with its version, build, and tags.
-    Device wheels with other tags belong to another host and aren't touched. The same is true of wheels that no host
-    wheel requires. Raises `InputError`, or `ProblemsError` for several problems, if a file of the new split would
-    overwrite another file. Also raises it for files with such names that aren't readable wheels.
+    The device wheels of the earlier split are the wheels that the old host wheel requires, with its version, build, and
+    tags. Device wheels with other tags belong to another host and aren't touched. The same is true of wheels that no
+    host wheel requires. Raises `InputError`, or `ProblemsError` for several problems, if a file of the new split would
+    overwrite another file. Also raises it for files with these names that aren't readable wheels.
     """
     folder = host.parent
     ending = next(iter(devices)).name.partition("-")[2]
@@ -300,7 +297,7 @@ class SplitWheels:
         return tuple(map(self.device_path, self.plan.packages))
 
     def write(self, order: WheelSplitOrder, source_date: SourceDate, before_host: Callable[[], None]) -> None:
-        """Write all wheels: first the device wheels, then, after a call of ``before_host``, the host wheel.
+        """Write the device wheels, call ``before_host``, and then write the host wheel.
 
         Raises `InputError` for damaged code, and `WorkError` if writing fails. No incomplete wheel is left behind.
         """
@@ -427,14 +424,15 @@ _OUTSIDE = "outside the overlay root"
 def split_wheel(
     source: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, shown: str = ""
 ) -> WheelSplit:
-    """Write to ``dest_dir`` the host wheel of ``source``, under the same name, and a device wheel for each target.
+    """Write the host wheel of ``source``, under the same name, and a device wheel for each target to ``dest_dir``.
 
-    A device wheel adds the code for its target to the host wheel. Unchanged members are copied in packed form, and the
-    same wheel produces the same output. Signatures of RECORD, which are no longer valid, are omitted. Wheels from an
-    earlier split of the same wheel are replaced, or removed if this split has no wheel for their target. In messages,
-    ``shown`` (or the path) is the name of the wheel. Raises the same errors as `check_order`, `read_checked_wheel`,
-    `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier`. Raises `ProblemsError` for several
-    problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left behind.
+    A device wheel adds the code for its target to the host wheel. Unchanged members are copied without being unpacked,
+    and the same wheel produces the same output. Signatures of RECORD, which are no longer valid, are omitted. Wheels
+    from an earlier split of the same wheel are replaced, or removed if this split has no wheel for their target. In
+    messages, ``shown`` (or the path) is the name of the wheel. Raises the same errors as `check_order`,
+    `read_checked_wheel`, `check_copied`, `choose_overlay_root`, `plan_split`, and `find_earlier`. Raises
+    `ProblemsError` for several problems, and `WorkError` if writing fails. After an error, no incomplete wheel is left
+    behind.
     """
     check_order(order)
     wheel = read_checked_wheel(source, shown)

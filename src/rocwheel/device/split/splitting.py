@@ -77,7 +77,7 @@ class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
     scheme: Scheme = Scheme.ZSTD
     level: int = DEVICE_CODE_LEVEL
     archives: str = ARCHIVE_FOLDER
-    """The folder below the root for archives."""
+    """The folder for archives, below the root."""
 
 
 class HostFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,14 +2,13 @@
 
 A reader looks up a GPU with all its features, such as ``gfx90a:sramecc+:xnack-``, then with fewer features, and finally
 the bare processor. It uses the first of these keys that the *archive* lists, and fails if the archive doesn't have the
-unit under this key. So if any unit in an archive names a feature, all units are listed with each setting of the
-feature.
+unit under this key. So if any unit in an archive sets a feature, all units are listed with each setting of the feature.
 
 With relocatable device code, several wrappers share one bundle, which is one unit with one index.
 
-If a reader finds an archive for its GPU, but the archive lacks the unit, the reader rejects every GPU in the machine.
-A reader that finds no archive skips the GPU, as with a fat binary. So if a unit has no code for a target, it must not
-name archives that other units have for this target. A reader may hold a complete archive in memory, or refuse an
+If a reader finds an archive for its GPU, but the archive lacks the unit, the reader rejects every GPU in the machine. A
+reader that finds no archive skips the GPU, as with a fat binary. So if a unit has no code for a target, it must not
+refer to archives that other units have for this target. A reader may hold a complete archive in memory, or refuse an
 archive above 2 GiB, so larger groups are split.
 """
 
@@ -56,7 +55,7 @@ def named_features(targets: Iterable[TargetId]) -> frozenset[str]:
 def code_keys(codes: Sequence[TargetId], processor: str, features: Collection[str]) -> dict[TargetId, int]:
     """Return a unit's keys in the archive for ``processor``, each with the position of its code in ``codes``.
 
-    ``features`` contains the features that units in the archive name (`named_features`). Each combination of their
+    ``features`` contains the features that units in the archive set (`named_features`). Each combination of their
     settings is a key. The bare processor is also a key if the unit has code that doesn't set them. Each key has the
     code that an unmodified runtime loads from the bundle.
     """
@@ -83,7 +82,7 @@ ARCHIVE_FOLDER = ".kpack"
 """The default folder for archives below the root of a tree."""
 
 _FOLDER = re.compile(r"[A-Za-z0-9._+/-]+")
-"""Names that every system allows, without the placeholder for targets in markers."""
+"""Names that every system allows. They don't contain the placeholder for targets in markers."""
 
 _ODD = re.compile(r"[^A-Za-z0-9._+-]")
 _DIGEST_DIGITS = 8
@@ -92,8 +91,8 @@ _DIGEST_DIGITS = 8
 def name_groups(paths: Iterable[str]) -> dict[str, str]:
     """Return the name of each library's archive group, keyed by the library's path below the root.
 
-    The name is the library's file name, with ``-`` instead of characters that some systems don't allow (``:``, blanks).
-    If several libraries have the same name, ignoring case, a digest of the path is appended.
+    The name is the library's file name, with ``-`` instead of colons, spaces, and other characters that some systems
+    don't allow. If several libraries have the same name, ignoring case, a digest of the path is appended.
     """
     plain = {path: _ODD.sub("-", posixpath.basename(path)) for path in paths}
     users = Counter(name.lower() for name in plain.values())
@@ -213,7 +212,7 @@ class BundleGroup(msgspec.Struct, frozen=True):
     name: str
     units: tuple[BundleUnit, ...]
     features: dict[str, frozenset[str]]
-    """The features that any unit names, keyed by base target. Each unit's keys depend on these features."""
+    """The features that any unit sets, keyed by base target. Each unit's keys depend on these features."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -252,7 +251,7 @@ def group_units(units: Iterable[BundleUnit], name: str, *, limit: int = ARCHIVE_
 
 
 def _features(units: Iterable[BundleUnit]) -> dict[str, frozenset[str]]:
-    """Return the base targets of units in order, each with the features that its targets name."""
+    """Return the units' base targets in order, each with the features that its targets set."""
     by_processor: dict[str, list[TargetId]] = defaultdict(list)
     for unit in units:
         for target in unit.targets:

@@ -152,7 +152,7 @@ _WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
 
 
 class FinishedWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel with its metadata; texts contain files from ``.dist-info``, or are `None` for absent files."""
+    """A wheel with its metadata. Texts contain files from ``.dist-info``, or are `None` for missing files."""
 
     path: str
     dist_info: str
@@ -326,7 +326,7 @@ _DEVICE_NAME = re.compile("(.+)-(gfx[0-9a-z-]+)")
 
 
 def asked_for_by(text: str, host: FinishedWheel) -> tuple[str, str]:
-    """Return the device wheel that a requirement of ``host`` names, and its extra, or two empty strings.
+    """Return the device wheel that a requirement of ``host`` specifies, and its extra, or two empty strings.
 
     Such a requirement pins the host's version, and its name ends with a target or family. It applies only to an extra
     ``device-gfx…`` or ``device-all``, in the form that splitters write.
@@ -524,10 +524,10 @@ def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requi
 
 
 def device_wheel_file(wheel: FinishedWheel) -> bytes:
-    """Return WHEEL for a device wheel, with the same systems and the same installation folder as its host wheel.
+    """Return WHEEL for a device wheel, with the same platforms and the same installation folder as its host wheel.
 
-    The tags are those in the file name, which installers use. The host's WHEEL may lack tags or list other tags,
-    because tools that rename a finished wheel leave ``linux_x86_64`` in it.
+    The tags are the file name's tags, which installers use. The host's WHEEL may lack tags or list other tags, because
+    tools that rename a finished wheel leave ``linux_x86_64`` in it.
     """
     named = expand_tags(*wheel.file_tags.split("-"))
     tags = wheel.tags if sorted(wheel.tags) == sorted(named) else named
