@@ -233,9 +233,9 @@ def full_headers() -> bytes:
     [
         pytest.param(
             full_headers(),
-            "a.dll: offset 0x270: no room for another section header after the 6 headers that end at 0x270; expected 40 free "
-            "bytes before 0x400, where the headers end. Leave the device code in the file, and include the file in "
-            "the host.",
+            "a.dll: offset 0x270: no room for another section header after the 6 headers that end at 0x270; expected "
+            "40 free bytes before 0x400, where the headers end. Leave the device code in the file, and include the "
+            "file in the host.",
             id="no room for a header",
         ),
         pytest.param(
