@@ -189,6 +189,7 @@ class PlanWarning(msgspec.Struct, frozen=True):
         "missing-library",
         "platform-tag",
         "unknown-artifact",
+        "unknown-target",
         "earlier-build",
         "device-code-stays",
         "no-kpack-runtime",

@@ -238,6 +238,51 @@ def test_a_preference_for_an_artifact_that_is_not_there_is_reported() -> None:
     )
 
 
+def artifact_warnings(artifacts: tuple[str, ...], *entries: Entry) -> list[PlanWarning]:
+    """Return the warnings about a recipe whose libraries take these artifacts."""
+    recipe = load_recipe()
+    libraries = recipe.packages["libraries"]
+    take = (msgspec.structs.replace(libraries.take[0], artifacts=artifacts),)
+    packages = {**recipe.packages, "libraries": msgspec.structs.replace(libraries, take=take)}
+    recipe = msgspec.structs.replace(recipe, packages=packages)
+    plan = make_plan(make_catalog(HIP, BLAS, *entries), recipe, make_facts(), PlanOptions())
+    return [warning for warning in plan.warnings if warning.kind == "unknown-artifact"]
+
+
+FIELD = "packages.libraries.take.artifacts"
+
+
+def test_a_misspelled_artifact_of_a_package_is_reported_with_the_similar_one_that_is_there() -> None:
+    (found,) = artifact_warnings(("blas", "sprase"), file_entry("lib/libsparse.so.1", "sparse_lib_generic"))
+    assert (found.subject, found.found) == (FIELD, "lists the artifact sprase, which doesn't exist")
+    assert found.remedy == "Did you mean sparse?"
+
+
+def test_an_artifact_of_a_package_that_is_not_there_is_reported_with_those_that_nothing_lists() -> None:
+    (found,) = artifact_warnings(("blas", "my-own"), file_entry("lib/libnew.so.1", "extra_lib_generic"))
+    assert (found.subject, found.found) == (
+        FIELD,
+        "lists the artifact my-own, which doesn't exist; the recipe doesn't list the existing extra",
+    )
+    assert found.remedy == "Correct or remove the name."
+
+
+@pytest.mark.parametrize("name", ["my-own", "fft"])
+def test_an_artifact_that_only_other_builds_have_is_no_mistake(name: str) -> None:
+    assert artifact_warnings(("blas", name)) == []
+
+
+def test_an_unknown_gpu_in_the_name_of_an_artifact_is_reported() -> None:
+    catalog = make_catalog(HIP, BLAS, file_entry("lib/rocblas/library/x.co", "blas_lib_gfx90x42"))
+    (found,) = make_plan(catalog, load_recipe(), make_facts(), PlanOptions()).warnings
+    assert (found.kind, found.subject, found.found) == (
+        "unknown-target",
+        "blas_lib_gfx90x42",
+        "is for gfx90x42, which isn't a known GPU target or family",
+    )
+    assert found.remedy.startswith("Rename the artifact if the name is misspelled. Nearest: gfx90")
+
+
 def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:
     links = [link_entry("bin/gone", "nowhere"), link_entry("loop", "loop"), link_entry("lib/one", "librocblas.so.5")]
     catalog = make_catalog(HIP, BLAS, *links)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import defaultdict
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from rocwheel.binary.platform import Platform
 from rocwheel.build.plan import FileMember, PlannedWheel, PlanWarning, TarMember, member_files, member_paths
 from rocwheel.build.planning.options import FAMILY_OPTIONS
 from rocwheel.build.planning.wheels import lacking_relays, members_floor
-from rocwheel.build.recipe import is_per_variant
+from rocwheel.build.recipe import is_per_variant, load_recipe
 from rocwheel.core.errors import InputError, ProblemsError
 from rocwheel.core.messages import count, first_of, shortened
 from rocwheel.core.names import (
@@ -31,7 +32,8 @@ from rocwheel.core.names import (
 )
 from rocwheel.core.workers import raise_all
 from rocwheel.environment.known_libraries import DllKind, allowed_libraries, gnu_import_libraries, kind_of_dll
-from rocwheel.targets.catalog import is_family, targets_of
+from rocwheel.targets.catalog import check_family, is_family, targets_of
+from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.wheels.file_names import wheel_platforms
 from rocwheel.wheels.requirements import RequirementError, is_refusing, parse_requirement
 from rocwheel.wheels.sdist import sdist_name
@@ -319,6 +321,7 @@ def review_plan(
     is_windows = facts.platform is Platform.WINDOWS
     return (
         *_unknown_artifacts(catalog, recipe),
+        *_unknown_targets(catalog),
         *_broken_links(catalog),
         *_lacking_reader(catalog, facts),
         *_missing_libraries(recipe, facts, groups),
@@ -332,12 +335,51 @@ def review_plan(
 
 
 def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:
-    """Yield a warning for each artifact that the recipe prefers but that doesn't exist."""
+    """Yield a warning for each artifact that the recipe prefers or takes but that doesn't exist.
+
+    A recipe may list artifacts that only other builds have. So an artifact that the recipe takes is reported only if
+    the built-in recipe doesn't list it. In addition, an artifact with a similar name, or one that the recipe doesn't
+    list, must exist.
+    """
     known = {text for name in catalog.artifacts for text in (name.name, str(name))}
     for row in recipe.prefer:
         if row.artifact not in known:
             found = f"prefers the artifact {row.artifact}, which doesn't exist"
             yield PlanWarning("unknown-artifact", f"[[prefer]] {row.pattern}", found, "Correct or remove the row.")
+    present = sorted({name.name for name in catalog.artifacts})
+    listed = list(_listed_artifacts(recipe))
+    unlisted = [name for name in present if all(name != other for *_, other in listed)]
+    unknown = dict.fromkeys(row for row in listed if row[-1] not in {*known, "*"})
+    usual = {name for *_, name in _listed_artifacts(load_recipe())} if unknown else set()
+    for key, field, name in (row for row in unknown if row[-1] not in usual):
+        similar = get_close_matches(name, [one for one in present if (key, field, one) not in listed])
+        if similar or unlisted:
+            found = f"lists the artifact {name}, which doesn't exist"
+            found += f"; the recipe doesn't list the existing {first_of(unlisted)}" if unlisted else ""
+            remedy = f"Did you mean {' or '.join(similar)}?" if similar else "Correct or remove the name."
+            yield PlanWarning("unknown-artifact", f"packages.{key}.take.{field}", found, remedy)
+
+
+def _listed_artifacts(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
+    """Yield a package, a field, and a name for each artifact that a package takes or excludes."""
+    for key, package in recipe.packages.items():
+        for take in package.take:
+            yield from ((key, "artifacts", name) for name in take.artifacts)
+            yield from ((key, "exclude-artifacts", name) for name in take.exclude_artifacts)
+
+
+def _unknown_targets(catalog: Catalog) -> Iterator[PlanWarning]:
+    """Yield a warning for each GPU in the names of artifacts that is neither a known target nor a known family."""
+    groups: dict[str, list[str]] = {}
+    for name in catalog.artifacts:
+        groups.setdefault(name.target, []).append(str(name))
+    for target, names in groups.items():
+        try:
+            check_family(target, source="artifacts")
+        except UnknownTargetError as e:  # noqa: PERF203 (all of them are reported)
+            found = f"is for {target}, which isn't a known GPU target or family"
+            remedy = f"Rename the artifact if the name is misspelled. {e.remedy}"
+            yield PlanWarning("unknown-target", first_of(names), found, remedy)
 
 
 def _broken_links(catalog: Catalog) -> Iterator[PlanWarning]:
