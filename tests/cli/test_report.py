@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_shown_and_ends_with_2(run: Run, tmp_path: Path) 
     done = run("report", tmp_path, "-o", tmp_path / "report.html")
     assert done.status == 2
     assert "a.so" in done.stderr
-    assert b"What can't be read" in (tmp_path / "report.html").read_bytes()
+    assert b"Unreadable files" in (tmp_path / "report.html").read_bytes()
 
 
 def test_names_that_are_no_text_are_shown_as_escapes(run: Run, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_an_older_state_or_a_folder_that_is_missing_is_told_on_the_page(run: Run
     assert f"{tmp_path}/absent: can't be read" in done.stderr
     assert f"{tmp_path}/gone: can't be read" in done.stderr
     assert "The older packages can't be read: " in page
-    assert "What can't be read" in page
+    assert "Unreadable files" in page
     assert '<th scope="row">alpha</th>' in page
 
 

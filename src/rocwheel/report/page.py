@@ -363,7 +363,7 @@ def _places(report: Report) -> Iterator[tuple[str, str]]:
     if report.duplicates:
         yield "duplicates", "Duplicates"
     if report.totals.unreadable:
-        yield "unreadable", "What can't be read"
+        yield "unreadable", "Unreadable files"
 
 
 def _unreadable(report: Report) -> list[str]:
