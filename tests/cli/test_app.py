@@ -26,6 +26,14 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
     [
         ("hlep", "rocwheel: has no command 'hlep'. See rocwheel --help."),
         ("targets flag", "rocwheel targets: has no command 'flag'. Did you mean 'flags'?"),
+        ("index mirrr", "mirrr: is neither a command nor an existing path. Did you mean 'index mirror'?"),
+        (
+            "index dist",
+            (
+                "dist: can't be listed (No such file or directory). "
+                "Specify the folder that contains the wheels and sdists."
+            ),
+        ),
         ("qqq", "rocwheel: has no command 'qqq'. See rocwheel --help."),
         (
             "--quiet build",

@@ -104,6 +104,8 @@ class Group(click.Group):
     context_class = HelpContext
     sections: Mapping[str, Sequence[str]] = MappingProxyType({})
     """The names of the commands under each heading of the help. If empty, there is a single heading."""
+    known: Sequence[str] = ()
+    """The names of all commands, including those that aren't loaded."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands and then the options."""
@@ -148,6 +150,12 @@ class Group(click.Group):
         """
         if (both := " ".join(args[:2])) in self.commands:
             args = [both, *args[2:]]
+        elif not ctx.resilient_parsing and isinstance(self.commands.get(args[0]), Command):
+            second = [rest for first, _, rest in (name.partition(" ") for name in self.known) if first == args[0]]
+            for name in get_close_matches("".join(args[1:2]), second, n=1):
+                if not os.path.lexists(args[1]):
+                    hint = f"Did you mean '{args[0]} {name}'?"
+                    raise InputError(args[1], "is neither a command nor an existing path", remedy=hint)
         if not ctx.resilient_parsing and args[0] not in self.commands:
             similar = get_close_matches(args[0], [name for name, one in self.commands.items() if not one.hidden])
             hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"See {ctx.command_path} --help."

@@ -88,6 +88,7 @@ def load_commands(words: Sequence[str] = ()) -> None:
     for name in needed_modules(words):
         import_module(f"{__package__}.{name}")
     _sort(app)
+    app.known = tuple(_COMMANDS)
     app.sections = {title: _listed(section) for title, section in SECTIONS.items()}
     for name, group in app.commands.items():
         if isinstance(group, Group):
