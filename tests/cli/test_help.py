@@ -48,6 +48,14 @@ def test_help_fits_its_width(run: Run, monkeypatch: pytest.MonkeyPatch, words: s
         assert [line for line in text.splitlines() if len(line) > width and " " in line.strip()] == []
 
 
+def test_help_is_as_wide_as_columns_says_and_otherwise_as_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    widest = {width: max(map(len, helped(run, monkeypatch, "index", width).splitlines())) for width in (60, 120)}
+    assert 50 < widest[60] <= 58
+    assert 100 < widest[120] <= 118
+    monkeypatch.delenv("COLUMNS")
+    assert 70 < max(map(len, run("index", "--help").stdout.splitlines())) <= 78
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_the_usage_line_has_the_arguments_as_the_list_below_it(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -78,3 +79,9 @@ class HelpContext(click.Context):
     """The context of a command that uses this formatter."""
 
     formatter_class = HelpFormatter
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """Return a formatter whose lines have at most 80 characters, or as many as ``COLUMNS`` specifies."""
+        columns = os.environ.get("COLUMNS", "")
+        wide = int(columns) if columns.isdecimal() else 0
+        return self.formatter_class(width=self.terminal_width, max_width=wide or self.max_content_width)
