@@ -272,13 +272,19 @@ def test_a_file_that_is_no_binary_is_refused(
 
 
 @pytest.mark.slow
-def test_a_library_without_device_code_and_an_empty_folder_are_split_as_they_are(run: Run, tmp_path: Path) -> None:
-    shutil.copy(FIXTURES / "elf/libplain.so", tmp_path / "libplain.so")
-    done = run("device", "split", tmp_path / "libplain.so", "--output", tmp_path / "one")
-    assert (done.status, done.stdout) == (0, f"{tmp_path}/one/host: 1 file, no library split\n")
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=str)
+def test_a_library_or_folder_without_device_code_is_refused(run: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "tree").mkdir()
+    shutil.copy(FIXTURES / "elf/libplain.so", tmp_path / "tree/libplain.so")
     (tmp_path / "empty").mkdir()
-    done = run("device", "split", tmp_path / "empty", "--output", tmp_path / "none")
-    assert (done.status, done.stdout) == (0, f"{tmp_path}/none/host: 0 files, no library split\n")
+    for path in (tmp_path / "tree", tmp_path / "tree/libplain.so", tmp_path / "empty"):
+        done = run("device", "split", path, "--output", tmp_path / "out", *options)
+        message = (
+            f"error: {path}: has no device code to split off; expected a fat binary, a wheel, or a folder with device "
+            "code. Check the path. To copy files without device code, use cp.\n"
+        )
+        assert (done.status, done.stdout, done.stderr) == (2, "", message)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

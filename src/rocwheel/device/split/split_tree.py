@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kind import is_ar_archive, is_binary, is_pe, unread_archive
+from rocwheel.binary.kpack.markers import find_split_library
 from rocwheel.binary.kpack.write import FileSink
 from rocwheel.binary.pe.rewrite import SignedFileError
 from rocwheel.core.errors import InputError
@@ -280,12 +281,14 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
     or be in ``source``. It appears when it is complete. Raises the same errors as `plan_split`, `find_place`, and
     `require_free`, and, with ``mend``, as `checked_files`. Raises `InputError` for unreadable paths, and for a single
     file that isn't a binary, or that is a Windows file that can't be split. Raises `ProblemsError` for several
-    problems, and `WorkError` if writing fails.
+    problems, and `WorkError` if writing fails. Raises `InputError` if there is no device code, unless an earlier split
+    moved the code.
     """
     listing = list_source(source)
     with checked_files(listing.files, str(source), mend=order.mend) as checked:
         listing = msgspec.structs.replace(listing, files=checked.files)
         plan = _plan(source, listing, order.choice)
+        _require_code(source, plan)
         if order.dry_run:
             return _report(listing, plan, None, checked)
         with new_folder(output, source) as made:
@@ -313,7 +316,7 @@ def _plan(source: Path, listing: TreeListing, choice: SplitChoice) -> SplitPlan:
 def _require_split(source: Path, plan: SplitPlan) -> None:
     """Raise `InputError` for a single input that isn't a binary, or is a DLL or program that keeps its code.
 
-    A library or program without device code is accepted, because it may already be split.
+    `_require_code` checks whether a library or program without device code is already split.
     """
     for file in plan.host:
         if file.library is not None:
@@ -329,6 +332,19 @@ def _require_split(source: Path, plan: SplitPlan) -> None:
                 raise SignedFileError(str(source))
             if is_pe(data):
                 raise InputError(source, f"can't be split: {file.remark}")
+
+
+def _require_code(source: Path, plan: SplitPlan) -> None:
+    """Raise `InputError` if no file has device code, and no library was split before."""
+    if plan.targets or plan.left_out or any(file.remark or _is_split(file) for file in plan.host):
+        return
+    found, remedy = "has no device code to split off", "Check the path. To copy files without device code, use cp."
+    raise InputError(source, found, expected="a fat binary, a wheel, or a folder with device code", remedy=remedy)
+
+
+def _is_split(file: HostFile) -> bool:
+    with file.content.view() as data:
+        return find_split_library(data, name=file.content.path) is not None
 
 
 def _report(listing: TreeListing, plan: SplitPlan, sizes: dict[str, int] | None, checked: MendedFiles) -> SplitReport:
