@@ -21,9 +21,9 @@ RUNS = ROOT / "trials/gpus/runs.json"
 _HEAD = """# GPUs that load a file
 
 This page compares `rocwheel targets runs-on` with unmodified HIP runtimes. The runtimes run on a machine without an AMD
-GPU, under a stand-in for the kernel driver. The stand-in presents a GPU and completes its queues, but executes no
-kernels. For each GPU and file, HIP loads the file with `hipModuleLoadData`. A witness records the code object that
-reaches the loader of ROCr. A cell agrees if the runtime loads exactly the code object that `runs-on` selects, or loads
+GPU, under a stand-in for the kernel driver. The stand-in presents a GPU and completes its queues, but doesn't
+execute kernels. For each GPU and file, HIP loads the file with `hipModuleLoadData`. A hook records the code object that
+reaches ROCr's loader. A cell agrees if the runtime loads exactly the code object that `runs-on` selects, or loads
 nothing and `runs-on` selects nothing.
 
 `make gpus` fills the table and `make gpus GPUS=--record` writes this page. The code is in `trials/gpus/`.
