@@ -445,7 +445,7 @@ def test_a_full_disk_is_named_with_the_index(tmp_path: Path, size: str) -> None:
     )
 
 
-FORM = '<form action="packages.html"><button>What to install for which GPU</button></form>'
+FORM = '<form action="packages.html"><button>What to install for each GPU</button></form>'
 
 
 @pytest.fixture

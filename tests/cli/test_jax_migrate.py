@@ -73,7 +73,7 @@ def test_a_command_that_runs_a_file_points_to_it(words: str, file: str, tmp_path
     made = rocwheel("jax", "translate", "--", *words.split(), cwd=tmp_path)
     assert (made.returncode, made.stdout) == (2, "")
     told = " ".join(made.stderr.split())
-    assert f"runs {file!r}, not build/build.py" in told
+    assert f"runs {file!r} instead of build/build.py" in told
     assert "Pass the command line in that file." in told
 
 

@@ -220,6 +220,6 @@ def test_an_editable_wheel_is_refused_with_a_reason(workspace: Workspace, own_pa
     assert finished.returncode == 1
     text = " ".join(finished.stderr.split())
     assert (
-        "the call to jax_wheel: requests an editable wheel; expected a wheel. Build the target without _editable"
-        in text
+        "the call to jax_wheel: requests an editable wheel; expected a regular wheel. Build the target "
+        "without _editable" in text
     )

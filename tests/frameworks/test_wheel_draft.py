@@ -101,7 +101,7 @@ def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("_*.so")
     assert str(caught.value) == (
-        f"_*.so: matches several only one input with this name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected "
+        f"_*.so: matches several inputs with the same name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected "
         "one file. "
         "Use a longer path suffix in the description."
     )
@@ -231,7 +231,8 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.abi3.so"],
             "3.13-ft",
             (
-                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected a module for "
+                "a/_x.abi3.so: is for the stable ABI, which free-threaded Python versions can't load; "
+                "expected a module for "
                 "cp313-cp313t"
             ),
         ),
@@ -239,7 +240,8 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.abi3.so", "a/_y.cpython-314t-x86_64-linux-gnu.so"],
             "",
             (
-                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected a module for "
+                "a/_x.abi3.so: is for the stable ABI, which free-threaded Python versions can't load; "
+                "expected a module for "
                 "cp314-cp314t"
             ),
         ),

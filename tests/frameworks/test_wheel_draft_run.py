@@ -40,7 +40,7 @@ def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sample_dist: Pa
     assert [str(problem) for problem in caught.value.problems] == [
         (
             "jax-rocm7-pjrt: has jax_plugins/__init__.py, but shares jax_plugins with other distributions. "
-            "Remove this file: it would hide the namespace's other distributions."
+            "Remove this file, because it would shadow the namespace's other distributions."
         )
     ]
 
@@ -157,7 +157,7 @@ def test_files_for_a_machine_without_a_known_tag_need_one(outputs: Path, tmp_pat
     with pytest.raises(InputError) as caught:
         run_job("pjrt", outputs, tmp_path / "dist", verify=False)
     assert str(caught.value) == (
-        f"{library}: is for a machine without a known platform tag (ELF machine 258). Give --platform-tag."
+        f"{library}: is for a machine without a known platform tag (ELF machine 258). Specify --platform-tag."
     )
     report = run_job("pjrt", outputs, tmp_path / "dist", verify=False, platform_tag="linux_loongarch64")
     assert Path(report.path).name == "jax_rocm7_pjrt-0.12.0-py3-none-linux_loongarch64.whl"

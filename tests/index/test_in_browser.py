@@ -111,7 +111,7 @@ def test_everything_is_there_without_scripts(page: Page, address: str) -> None:
     assert page.run(CARDS) == "gfx1100 gfx1103"
     text = page.run("document.body.innerText")
     assert 'pip install "rocm[libraries,device-gfx1100]" --index-url "URL-OF-THIS-INDEX"' in text
-    assert "URL-OF-THIS-INDEX stands for the address of this page without packages.html." in text
+    assert "URL-OF-THIS-INDEX is a placeholder for the address of this page without packages.html." in text
     assert "rocm-sdk-device-gfx11-generic" in text
     assert page.run("document.querySelectorAll('button').length") == 0
     assert page.run("document.getElementById('find').offsetHeight") == 0

@@ -195,7 +195,7 @@ def test_no_secret_of_a_url_is_told() -> None:
 def test_gpus_without_packages_are_told_in_the_words_of_the_selector() -> None:
     assert why_not(NO_GPU) == (
         "ROCm 7.0.0 has no packages for gfx1100 on linux. Available: gfx906, gfx90a",
-        "Specify GPUs that have packages with --targets.",
+        "Use --targets to specify GPUs that have packages.",
     )
 
 

@@ -271,7 +271,7 @@ def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     add_wheel("a")
     output = tmp_path / "www" / "simple"
     expected = (
-        f"{output}: can't be served with {dist_dir} from one folder. Write the index next to the folder or above "
+        f"{output}: can't be served from the same folder as {dist_dir}. Write the index next to the folder or above "
         "it, or use --files hardlink or --files copy."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):

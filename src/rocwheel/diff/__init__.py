@@ -1,3 +1,3 @@
-"""Finds differences between two wheels, builds, trees, or environments, and identifies those that break users."""
+"""Finds differences between two wheels, builds, trees, or environments, and identifies breaking changes."""
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The differences between two sides as plain values, as in JSON. Sizes are in bytes, or `None` for a missing side."""
+"""Represents the differences between two sides as plain values, as in JSON.
+
+Sizes are in bytes, or `None` for a missing side.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,7 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SideFacts(msgspec.Struct, frozen=True):
-    """One side as a whole."""
+    """The totals for one side."""
 
     path: str
     packages: int

@@ -66,7 +66,7 @@ def have_same_content(old: Item, new: Item) -> bool:
 
 
 def compare_items(old: Item | None, new: Item | None, old_facts: BinaryFacts, new_facts: BinaryFacts) -> FileChange:
-    """Return the differences of a file that has different contents on the two sides, or that only one side has."""
+    """Return the differences for a file that has different contents on the two sides, or that only one side has."""
     status = Status.CHANGED if old and new else Status.WENT if old else Status.CAME
     return FileChange(
         status=status,
@@ -94,7 +94,7 @@ def compare_field(field: str, old: Iterable[str], new: Iterable[str]) -> list[Fi
 
 
 def lost_targets(old: Iterable[str], new: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the targets that nothing serves anymore, and those that other code serves, such as generic code."""
+    """Return the targets that nothing serves anymore, and the targets that other code serves, such as generic code."""
     after = frozenset(new)
     lost = sorted(frozenset(old) - after, key=text_sort_key)
     offered = [target for text in sorted(after) if (target := as_target_id(text))]
@@ -206,7 +206,7 @@ def compare_metadata(old: Package, new: Package) -> tuple[FieldChange, ...]:
 
 
 def plain_requirements(package: Package) -> tuple[str, ...]:
-    """Return the requirements without the exact versions that packages of a build require of each other."""
+    """Return the requirements without the exact versions that packages from one build require of each other."""
     pin = f"=={package.version}"
     return tuple(
         f"{text.partition(pin)[0]}==VERSION{text.partition(pin)[2]}" if _ends_pin(text, pin) else text

@@ -194,7 +194,7 @@ def _targets(data: Data, name: str) -> frozenset[str]:
 
 
 class FactsOfItems:
-    """Reads and caches data about files. Several threads may use an instance at once."""
+    """Reads and caches data about files. Several threads may use an instance at the same time."""
 
     NONE: ClassVar[tuple[BinaryFacts, BinaryFacts]] = (NOTHING, NOTHING)
     """The data for a pair of files that aren't examined."""
@@ -232,7 +232,7 @@ class FactsOfItems:
         return self.read(item).soname
 
     def targets(self, items: Iterable[Item]) -> set[str]:
-        """Return the GPU targets of the code in files, and those in the names of kernel files."""
+        """Return the GPU targets of the code in files, and the GPU targets in the names of kernel files."""
         found: set[str] = set()
         for item in items:
             found |= self.read(item).targets | kernel_targets(item.path)

@@ -260,7 +260,7 @@ _UNUSABLE = "inputs that can't be compared"
 def without_unread(sides: Sequence[Side], unread: Sequence[RocwheelError]) -> list[Side]:
     """Return the sides without packages that have the name of an unreadable wheel or sdist.
 
-    Raises the problems immediately if they name no such file, or if a side would be empty.
+    Raises the problems immediately if they aren't about such a file, or if a side would be empty.
     """
     names = {_distribution_of(problem) for problem in each_problem(unread)}
     left = [

@@ -237,7 +237,7 @@ def _read_fields(source: str, text: bytes) -> RawMetadata:
     except CoreMetadataError as e:
         raise InputError(source, f"its metadata can't be read ({e})", remedy=_AGAIN) from e
     if not fields.get("name"):
-        raise InputError(source, "its metadata has no Name", remedy=_AGAIN)
+        raise InputError(source, "its metadata has no Name field", remedy=_AGAIN)
     return fields
 
 
@@ -273,7 +273,7 @@ def read_entry_points(source: str, data: bytes) -> tuple[str, ...]:
 _SKIPPED = {"__pycache__"}
 _DASHES = 2
 """The number of dashes in a compatibility tag (:pep:`425`)."""
-_EXPECTED = "a wheel, an sdist, a folder of them, an index, artifacts, an environment, or files"
+_EXPECTED = "a wheel, an sdist, a folder of wheels or sdists, an index, artifacts, an environment, or files"
 
 
 class _SideReader(NamedTuple):
@@ -356,7 +356,7 @@ def _of_index(folder: Path, reader: _SideReader) -> list[Path]:
 def _read_environment(site: Path, reader: _SideReader) -> list[Package]:
     """Return the packages in an environment. Files that no RECORD lists are in a package without a name.
 
-    Files outside of site-packages, such as programs, count if a RECORD lists them and they are in the environment.
+    Files outside site-packages, such as programs, count if a RECORD lists them and they are in the environment.
     """
     infos = sorted(site.glob("*.dist-info"))
     packages = reader.convert(infos, _installed)
@@ -371,7 +371,7 @@ def _read_environment(site: Path, reader: _SideReader) -> list[Package]:
 
 
 def _beside(site: Path, listed: Iterable[str], *, every: bool) -> Iterator[Item]:
-    """Yield the files in RECORD that are outside of site-packages but inside the environment."""
+    """Yield the files in RECORD that are outside site-packages but inside the environment."""
     prefix = str(find_prefix(site))
     for name in listed:
         if not name.startswith(("../", "/")) or "\0" in name:

@@ -1,4 +1,4 @@
-"""Returns the initializer, the requirements, and the run path with which PyTorch uses the SDK's packages."""
+"""Returns the initializer, the requirements, and the run path that let PyTorch use the SDK's packages."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def initializer_for(
     """
     names, others = preload_names(files)
     if not names:
-        found = "needs none of the SDK's public libraries"
+        found = "doesn't need any of the SDK's public libraries"
         source = files[0].source if files else "the given files"
-        raise InputError(source, found, remedy="Name the libraries that use ROCm.")
+        raise InputError(source, found, remedy="Specify the libraries that use ROCm.")
     return render_initializer(names, _checked(sdk_version, lock, mismatch), others)
 
 

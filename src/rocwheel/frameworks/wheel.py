@@ -72,7 +72,7 @@ def repair_run_paths(
     at the end, even if no package has their folders.
 
     The wheel's release consists of the wheel and the packages that it ``requires`` at an exact version. An RPATH that
-    points outside of the release becomes a RUNPATH. It stays an RPATH if missing libraries may inherit it.
+    points outside the release becomes a RUNPATH. It stays an RPATH if missing libraries may inherit it.
     """
     owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
     files = (*companions.files, *map(_installed, draft.members))
@@ -194,8 +194,8 @@ def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
 def _is_fault(finding: Finding) -> bool:
     """Return whether a finding prevents writing a wheel.
 
-    Findings about libraries that missing packages might contain prevent writing it. Findings about a ROCm version that
-    rocwheel doesn't know yet don't prevent it.
+    A finding about a library that a missing package might contain prevents it. A finding about a ROCm version that
+    rocwheel doesn't know yet doesn't.
     """
     is_unsure = finding.rule in _RULES_ON_LIBRARIES and finding.severity is Severity.WARNING
     may_lack = is_unsure and not is_newer_than_layout(finding.facts[0])
@@ -222,7 +222,7 @@ class WheelBuild(msgspec.Struct, frozen=True):
     companions: tuple[Path, ...] = ()
     """The packages that users install with the wheel, for the audit."""
     system_run_paths: tuple[str, ...] = ()
-    """Allowed absolute run path entries, in addition to those in the description."""
+    """Allowed absolute run path entries, in addition to the entries in the description."""
     repair: bool = False
     verify: bool = True
 

@@ -90,7 +90,7 @@ class InputFiles:
             end = PurePosixPath(*path.parts[-depth:]).as_posix()
             other = ends.setdefault(end, path) if is_pattern else found[0]
             if other.resolve() != path.resolve():
-                several = "only one input with this name" if is_pattern else "inputs"
+                several = "inputs with the same name" if is_pattern else "inputs"
                 remedy = "Use a longer path suffix in the description."
                 raise InputError(
                     wanted, f"matches several {several}: {other} and {path}", expected="one file", remedy=remedy
@@ -245,7 +245,7 @@ def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str
         if named.get(place, wanted) != wanted:
             raise InputError(place, f"is an extension module for {named[place]}", expected=f"a module for {wanted}")
         if place.endswith(_STABLE) and wanted.endswith("t"):
-            found = "is for the stable ABI, which free-threaded Pythons don't load"
+            found = "is for the stable ABI, which free-threaded Python versions can't load"
             raise InputError(place, found, expected=f"a module for {wanted}")
 
 
@@ -386,7 +386,7 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
     for namespace in spec.namespaces:
         module = f"{namespace.replace('.', '/')}/__init__.py"
         if module in places:
-            remedy = "Remove this file: it would hide the namespace's other distributions."
+            remedy = "Remove this file, because it would shadow the namespace's other distributions."
             yield SpecError(spec.name, f"has {module}, but shares {namespace} with other distributions", remedy=remedy)
     for group, names in spec.entry_points.items():
         for name, value in names.items():
@@ -415,7 +415,7 @@ def _check_machines(members: Iterable[DraftMember]) -> None:
         elf = member.elf
         if elf and elf.is_host_code and elf.machine not in host_machines():
             found = f"is for a machine without a known platform tag (ELF machine {elf.machine})"
-            raise InputError(member.origin, found, remedy="Give --platform-tag.")
+            raise InputError(member.origin, found, remedy="Specify --platform-tag.")
 
 
 def _metadata_files(spec: WheelSpec, tag: str, licenses: Mapping[str, bytes], *, is_purelib: bool) -> dict[str, bytes]:

@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 def placeholder_names(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the placeholders in a description's decoded TOML, outside of ``[values]``."""
+    """Return the names of the placeholders in a description's decoded TOML, outside ``[values]``."""
     texts = _texts({name: value for name, value in data.items() if name != "values"})
     return frozenset(name for text in texts for name in _PLACEHOLDER.findall(text))
 
@@ -79,7 +79,7 @@ def parse_values(words: Iterable[str], known: Collection[str], options: Mapping[
             raise InputError(_OPTION, f"is {word!r}", expected="NAME=VALUE")
         if name not in known and name not in options:
             found = f"sets {name}, but the description has no such placeholder"
-            raise InputError(_OPTION, found, expected=f"one of {', '.join(sorted(known)) or 'no value'}")
+            raise InputError(_OPTION, found, expected=f"one of {', '.join(sorted(known))}" if known else "no values")
         if values.setdefault(name, value) != value:
             raise InputError(
                 _OPTION,
@@ -141,7 +141,7 @@ class WheelSpec(_Fields, frozen=True):
     entry_points: dict[str, dict[str, str]] = {}
     """Groups of entry points. Each group maps names to values."""
     namespaces: tuple[str, ...] = ()
-    """Namespace packages (:pep:`420`). An ``__init__.py`` in one would hide the other distributions."""
+    """Namespace packages (:pep:`420`). An ``__init__.py`` in such a package would shadow the other distributions."""
     texts: dict[str, str] = {}
     """The contents of small files, keyed by path."""
     stamp: Stamp = Stamp()
@@ -193,8 +193,8 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
 def pair_specifier(version: str) -> str:
     """Return the specifier for a distribution of the same release, including post releases and local versions.
 
-    A prefix match can't name a pre-release (:pep:`440`), so pre-releases require an exact match. A release with fewer
-    than three numbers is padded with zeros, so that a release with a different third number doesn't match.
+    A prefix match can't specify a pre-release (:pep:`440`), so pre-releases require an exact match. A release with
+    fewer than three numbers is padded with zeros, so that a release with a different third number doesn't match.
     """
     parsed = Version(version)
     return f"=={release_match(parsed, max(_NUMBERS, len(parsed.release)))}"

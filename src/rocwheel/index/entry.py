@@ -74,7 +74,7 @@ class About(msgspec.Struct, frozen=True, array_like=True):
     requires: dict[str, tuple[tuple[str, str], ...]] = {}
     """The normalized names and extras that each extra requires.
 
-    ``""`` stands for no extra. Requirements that can't be met are left out.
+    ``""`` means no extra. Requirements that can't be met are left out.
     """
 
 
@@ -117,7 +117,7 @@ def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tu
 def read_requires_txt(text: str) -> Iterator[tuple[str, str]]:
     """Yield the extra and the requirement for each line of a setuptools ``requires.txt``.
 
-    The name of a section has an extra and a marker.
+    A section's name contains an extra and a marker.
     """
     return ((extra, requirement) for extra, _, requirement in parse_requires_txt(text))
 

@@ -89,7 +89,7 @@ def check_extras(output: Path, names: Iterable[str], known: Collection[str]) -> 
 
 
 def _is_page(path: Path) -> bool:
-    """Return whether a file is a page of an index that has lost its notes."""
+    """Return whether a file is a page of an index whose notes were lost."""
     with suppress(OSError):
         return GENERATOR.encode() in read_regular(path)
     return False

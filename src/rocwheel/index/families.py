@@ -192,7 +192,7 @@ class _Below:
 
 
 def _share(yanking: Yanking, groups: Mapping[str, tuple[Path, ...]]) -> dict[str, Yanking]:
-    """Return the marks for each index, which are the marks for its files.
+    """Return the marks for the files in each index.
 
     Marks for unlisted files go to the first index.
     """

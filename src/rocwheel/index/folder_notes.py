@@ -127,7 +127,7 @@ class _Kept(msgspec.Struct, frozen=True):
     version: str = __version__
     """The rocwheel version that wrote the record. Another version may check the same files differently."""
     checks: int = 0
-    """The version of the checks that the files passed. After a change of this version, files are checked again."""
+    """The version of the checks that the files passed. If this version changes, files are checked again."""
     written: dict[str, tuple[str, ...]] = {}
     """The names of the files in each project's folder, next to its pages."""
     yanked: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Finds the content for the front page of an index in its entries: GPUs, packages, families, and systems.
 
-Extras end with a GPU target or a family, as in ``device-gfx1100`` and ``libraries-gfx94x-dcgpu``. The names of packages
-also end like this, as in ``rocm-sdk-device-gfx1100``, or their metadata lists the targets.
+Extras end with a GPU target or a family, as in ``device-gfx1100`` and ``libraries-gfx94x-dcgpu``. Package names may
+also end like this, as in ``rocm-sdk-device-gfx1100``. Otherwise, the packages' metadata lists the targets.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _marked(
 ) -> str:
     """Return an extra with the systems of its projects.
 
-    If the systems don't differ, no system is listed. The result is empty if the extra is not for any of them.
+    If the systems don't differ, no system is listed. The result is empty if the extra is not for any of these systems.
     """
     found = [_systems(taken.get(project, ())) for project in projects]
     if not all(found):  # some wheels are for any system
@@ -457,7 +457,7 @@ def _project(line: InstallLine) -> str:
 
 
 def _named(card: GpuCard) -> Collection[str]:
-    """Return the projects that a card lists, except those that its lines install only as requirements."""
+    """Return the projects that a card lists, except projects that its lines install only as requirements."""
     lines = {*map(_project, card.lines)}
     return lines | {one.project for one in card.packages} | {one.project for one in card.yanked}
 
@@ -465,7 +465,7 @@ def _named(card: GpuCard) -> Collection[str]:
 def front_page(url: str = "") -> Extras:
     """Return the maker of the front page for an index that will be at ``url``, which is empty if it is unknown.
 
-    Raises `InputError` for an address that installers refuse, or that a shell would not read as plain text.
+    Raises `InputError` for an address that installers refuse, or that a shell would not treat as plain text.
     """
     return _FrontPageMaker(checked_url(url) if url else "")
 

@@ -163,14 +163,14 @@ class FrontPage(msgspec.Struct, frozen=True):
     family: str = ""
     """The family of this index; empty for the index of all families."""
     families: tuple[ListedFamily, ...] = ()
-    """The families with indexes below this one."""
+    """The families with indexes below this index."""
 
 
 URL_NOTE = "index-url"
 """The name of the HTML metadata that contains the address, for code that regenerates the page."""
 
 _PLAIN = re.compile(r"[\w.~:/@%+=,\[\]-]+", re.ASCII)
-"""The characters that shells read as plain text within double quotes."""
+"""The characters that shells treat as plain text within double quotes."""
 _OPTION = "--url"
 
 
@@ -185,7 +185,7 @@ def noted_url(page: bytes) -> str:
 def checked_url(text: str) -> str:
     """Return the address with a slash at its end.
 
-    Raises `InputError` for any other kind of address, and for characters that a shell would not read as plain text.
+    Raises `InputError` for any other kind of address, and for characters that a shell would not treat as plain text.
     Raises the same error for an address with a password, which a page would publish.
     """
     expected = "an address such as https://example.org/rocm/simple/"
@@ -269,7 +269,7 @@ UNKNOWN_URL = "URL-OF-THIS-INDEX"
 
 
 def families_part(content: FrontPage) -> Html:
-    """Return the section about families; empty if there are no indexes below this one."""
+    """Return the section about families; empty if there are no indexes below this index."""
     if not content.families:
         return Html("")
     text = "Each GPU family has its own index, which lists the packages on this page and the packages for the family."
@@ -311,7 +311,7 @@ def index_address(url: str, family: str = "") -> Html:
 
 
 def _folder(family: str) -> str:
-    """Return a family's folder as part of an address that every shell reads as plain text within double quotes."""
+    """Return a family's folder as part of an address that every shell treats as plain text within double quotes."""
     return f"{quote(family.encode(errors='replace'), safe='')}/" if family else ""
 
 
@@ -349,7 +349,7 @@ def gpus_part(content: FrontPage) -> Html:
 def _note(url: str) -> Html:
     if url:
         return Html("")
-    text = " stands for the address of this page without packages.html."
+    text = " is a placeholder for the address of this page without packages.html."
     return element("p", element("code", UNKNOWN_URL), text, class_="soft without-script")
 
 

@@ -1,4 +1,4 @@
-"""Writes indexes whose pages link to files on other servers: one index for each stream, and one index that unites them.
+"""Writes indexes whose pages link to files on other servers: an index for each stream, and a combined index.
 
 Next to its pages, each index keeps the hash of every file that it has ever listed. A file with a different hash is
 refused, even if the other index removed the file in the meantime. Everything is read and checked before anything is
@@ -272,10 +272,10 @@ def _read_notes(place: str, before: LoadedFile) -> LinkNotes:
     try:
         notes = decode_json(before.data, LinkNotes)
     except msgspec.DecodeError as e:
-        remedy = "Restore the file from a copy. Without it, changed hashes can't be found."
+        remedy = "Restore the file from a copy. Without it, changed hashes can't be detected."
         raise InputError(place, f"can't be read ({e})", remedy=remedy) from e
     if notes.format != _FORMAT:
-        found, expected = f"has the format {notes.format}", f"the format {_FORMAT}"
+        found, expected = f"has format {notes.format}", f"format {_FORMAT}"
         raise InputError(place, found, expected=expected, remedy="Use a newer version of rocwheel.")
     return notes
 

@@ -107,7 +107,7 @@ class ResolveOptions(msgspec.Struct, frozen=True):
 
 
 def _may_be_there(url: str) -> bool:
-    """Return whether an index may exist: a folder must exist, but only a request can tell whether a URL does."""
+    """Return whether an index may exist. A folder must exist, but only a request can tell whether a URL exists."""
     if url.startswith("file:"):
         return Path(local_path(urlsplit(url).path)).is_dir()
     return is_url(url) or Path(url).is_dir()
@@ -184,7 +184,7 @@ def make_lock(
 _VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 """Variables that list indexes for uv.
 
-Values are separated by blanks, and may have a prefix with a name. Link locations may also be separated by commas.
+Values are separated by spaces, and may have a prefix with a name. Link locations may also be separated by commas.
 """
 
 
@@ -202,7 +202,7 @@ def _without_name(word: str) -> str:
 
 
 def with_user(url: str, origins: Sequence[str]) -> str:
-    """Return a URL with the user and password that ``origins`` has for its server, or those in the netrc file.
+    """Return a URL with the user and password for its server from ``origins`` or from the netrc file.
 
     This is what pip and uv do. The variable ``NETRC`` replaces the netrc file in the user's home folder.
     """
@@ -440,7 +440,7 @@ _BUILD = re.compile(r"\[stderr\]\n(.*?)\n\s*(?:\n|hint:|$)", re.DOTALL)
 _NO_GPU = re.compile(rf"{TARGET_VARIABLE}=[^\s:]+: (.*?)(?: Choose one of these|$)")
 """The output of the selector if it has no packages for the specified GPUs."""
 _RESOLVER_REMEDY = "Check the requirements and the package locations (--index-url, --find-links)."
-_GPU_REMEDY = "Specify GPUs that have packages with --targets."
+_GPU_REMEDY = "Use --targets to specify GPUs that have packages."
 
 
 def why_not(said: str) -> tuple[str, str]:

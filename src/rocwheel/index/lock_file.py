@@ -30,7 +30,7 @@ _QUERY = re.compile(r"(?<=://)([^?#\s]*)\?[^#\s]*")
 def check_lock_name(path: Path) -> None:
     """Raise `InputError` for a path that installers don't accept for a lock file."""
     if not _library("packaging.pylock").is_valid_pylock_path(path):
-        expected = "pylock.toml, or pylock.NAME.toml with a NAME that contains no dot"
+        expected = "pylock.toml, or pylock.NAME.toml, where NAME contains no dots"
         raise InputError(path, "is not the name of a lock file", expected=expected, remedy="Change --output.")
 
 
@@ -100,8 +100,8 @@ class LockFile:
 
         ``folder`` is the lock file's folder.
 
-        The lock file and the local files can then be moved together. URLs of servers stay. Raises `InputError` for a
-        path that is not valid UTF-8, because TOML requires UTF-8.
+        The lock file and the local files can then be moved together. URLs of servers stay unchanged. Raises
+        `InputError` for a path that is not valid UTF-8, because TOML requires UTF-8.
         """
         packages = [_moved(package, folder) for package in self._tables["packages"]]
         return LockFile({**self._tables, "packages": packages})
@@ -184,5 +184,5 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as e:
-        source, found = "rocwheel lock", f"needs the library {name}, which is absent or too old"
+        source, found = "rocwheel lock", f"needs the library {name}, which is missing or too old"
         raise InputError(source, found, remedy=_EXTRA) from e

@@ -1,4 +1,4 @@
-"""Copies a part of a package index for certain machines, by downloading, verifying, and indexing the files."""
+"""Copies part of a package index for certain machines: downloads, verifies, and indexes the files."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def remove_extraneous(folder: Path, names: Iterable[str]) -> None:
             (folder / name).unlink(missing_ok=True)
             (folder / f"{name}{METADATA_SUFFIX}").unlink(missing_ok=True)
     except OSError as e:
-        raise WorkError(folder, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
+        raise WorkError(folder, f"can't be cleaned up ({e.strerror})", remedy="Check its permissions.") from e
 
 
 class MirrorPlan(msgspec.Struct, frozen=True):
@@ -239,12 +239,12 @@ class MirrorReport(msgspec.Struct, frozen=True):
 
 
 class MirrorOptions(msgspec.Struct, frozen=True):
-    """Options of a mirror that are rarely used."""
+    """Rarely used options of a mirror."""
 
     jobs: int = 4
     """The number of files that are downloaded at the same time."""
     exact: bool = False
-    """Whether to remove other distributions in the folder, such as those of earlier mirrors."""
+    """Whether to remove other distributions in the folder, such as distributions from earlier mirrors."""
     machine: tuple[str, ...] | None = None
     """The GPU targets for which the mirror's index lists wheel variants (a draft), as in `IndexOptions`.
 

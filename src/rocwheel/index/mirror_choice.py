@@ -1,4 +1,4 @@
-"""Chooses the projects, files, and variants that a mirror takes from an index, and the machines that it serves."""
+"""Chooses the projects, files, and variants that a mirror copies from an index, and the machines that it serves."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _patches(specifiers: SpecifierSet) -> set[int]:
 
 
 LATEST = "latest"
-"""A value that stands for the newest version of each project, instead of a version specifier."""
+"""A value that selects the newest version of each project, instead of a version specifier."""
 _DEVEL = re.compile(r"(^|-)devel(-|$)")
 _WILDCARDS = "*?["
 _WITH_EXTRAS = re.compile(r"([\w.-]+)\s*\[([\w\s.,-]*)\]", re.ASCII)

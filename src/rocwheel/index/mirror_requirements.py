@@ -190,7 +190,7 @@ def unite(
 
 
 _DEVICE = "device"
-"""The selector's extra that stands for one of the extras ``device-gfx...``, depending on the machine's GPUs."""
+"""The selector's extra that represents one of the extras ``device-gfx...``, depending on the machine's GPUs."""
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -198,7 +198,7 @@ class Followed(msgspec.Struct, frozen=True):
 
     files: tuple[ListedFile, ...]
     required: tuple[str, ...]
-    """Normalized names of all requirements, including those for other GPUs."""
+    """Normalized names of all requirements, including requirements for other GPUs."""
     absent: tuple[str, ...]
     """Requirements that no file in the indexes satisfies."""
     unusable: dict[str, tuple[str, ...]]
@@ -276,11 +276,11 @@ class _Following:
             provided = {extra for file in files for extra in self._read(file).extras}
             for extra in asked if files else ():
                 if extra not in provided and not (extra == _DEVICE and _has_device(provided)):
-                    expected = f"one of {', '.join(sorted(provided))}" if provided else "none"
+                    expected = f"one of {', '.join(sorted(provided))}" if provided else "no extras"
                     yield InputError("--project", f"{project} has no extra {extra}", expected=expected)
 
     def finish(self) -> None:
-        """Follow all pending requirements, and the requirements that these add."""
+        """Follow all pending requirements, and the requirements that they add."""
         while self._waiting:
             file, extra = self._waiting.pop()
             if (file.filename, extra) not in self._done:

@@ -78,9 +78,9 @@ class RawPage(msgspec.Struct, frozen=True):
     """A page of an index: either the page of a project or the page of all projects."""
 
     files: tuple[RawFile, ...] = ()
-    """The files of a project. In HTML, there is one for each link."""
+    """The files of a project. In HTML, each link counts as a file."""
     projects: tuple[str, ...] = ()
-    """The names of the projects. In HTML, there is one for the text of each link."""
+    """The names of the projects. In HTML, the text of each link counts as a name."""
     base: str = ""
     """The base of the page's URLs, relative to the page. Empty if the page itself is the base."""
     name: str | None = None
@@ -133,7 +133,7 @@ class _EditedRoot(msgspec.Struct):
 
 
 def decode_edited_root(data: bytes) -> tuple[str, ...]:
-    """Return the projects in a local page of all projects. The function is as tolerant as `decode_edited_page`."""
+    """Return the projects in a local page of all projects. This function is as tolerant as `decode_edited_page`."""
     return tuple(project.name for project in decode_json(data, _EditedRoot).projects)
 
 
@@ -294,7 +294,7 @@ def make_root_page(projects: Iterable[str], *, has_front_page: bool = False, fam
     """
     names = sorted(projects)
     page = FRONT_PAGE if has_front_page else ""
-    anchors = [_way(page, "What to install for which GPU")] if has_front_page else []
+    anchors = [_way(page, "What to install for each GPU")] if has_front_page else []
     anchors += [_way(f"{quote(family, safe='')}/{page}", f"Packages for {family}") for family in families]
     anchors += map(_anchor, names)
     document = {"meta": {"api-version": API_VERSION}, "projects": [{"name": name} for name in names]}

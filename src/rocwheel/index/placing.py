@@ -278,7 +278,7 @@ def remove_stale(
             if folder.is_dir() and not any(map(folder.samefile, dist_dirs)):
                 _remove(folder, names - wanted.get(project, set()))
     except OSError as e:
-        raise WorkError(output, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
+        raise WorkError(output, f"can't be cleaned up ({e.strerror})", remedy="Check its permissions.") from e
 
 
 def _remove(folder: Path, names: set[str]) -> None:
@@ -315,7 +315,7 @@ def check_output(output: Path, dist_dir: Path, served: Path | None = None, *, ho
         raise InputError(output, "already contains the distributions", remedy=remedy)
     if not holds_files and not dist_dir.resolve().is_relative_to(served.resolve() if served else place.parent):
         remedy = "Write the index next to the folder or above it, or use --files hardlink or --files copy."
-        raise InputError(output, f"can't be served with {dist_dir.resolve()} from one folder", remedy=remedy)
+        raise InputError(output, f"can't be served from the same folder as {dist_dir.resolve()}", remedy=remedy)
 
 
 def check_targets(output: Path, projects: Iterable[str], files: Collection[Path], noted: Collection[str]) -> None:

@@ -72,7 +72,7 @@ def change_published_marks(
         raise InputError(store.url, "is an index of links", remedy="Yank the file in the index that contains it.")
     families = _find_families(store, stored)
     if not {"", family or ""} <= {*families}:
-        remedy = "Specify the index that rocwheel publish wrote with --output."
+        remedy = "Use --output to specify the index that rocwheel publish wrote."
         raise InputError(store.url, "is not an index that rocwheel published", remedy=remedy)
     notes = {name: NotesFile(store, name) for name in families}
     # List the pages after reading the notes, so that a noted file that is not listed is certainly gone.
@@ -313,8 +313,8 @@ class _Work:
     def _dated(self, family: str, index: OneIndex, stored: Mapping[str, StoredFile]) -> dict[str, list[IndexEntry]]:
         """Return the files of each project. New files have the specified date, or a date from the store's clock.
 
-        Any run on any machine that continues the work uses the same date. For a folder, the clock is that of this
-        machine or of another machine that writes there. Dates in the future are replaced with the present date.
+        Any run on any machine that continues the work uses the same date. For a folder, the clock belongs to this
+        machine or to another machine that writes there. Dates in the future are replaced with the present date.
         """
         new = index.new()
         names = {one.entry.filename: self._layout.file(one.name) for one in self._local.groups[family]}

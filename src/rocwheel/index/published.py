@@ -70,7 +70,7 @@ class RootPage:
         self._noted = frozenset(noted)
         self._first = First(None)
         self.edited: list[str] = []
-        """The locations of pages that no publisher wrote in this form, and that were written again."""
+        """The locations of pages that were rewritten because no publisher wrote them in this form."""
 
     def read(self) -> frozenset[str]:
         """Return the listed projects. Raise `InputError` for a damaged page or a page from another program."""

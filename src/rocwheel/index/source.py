@@ -169,7 +169,7 @@ class IndexSource:
 
 
 def stream_file(file: ListedFile, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a file from ``start``. If the file is larger than its page says, stop soon after that size."""
+    """Yield the bytes of a file from ``start``. If the file exceeds the listed size, stop soon after that size."""
     if is_web_url(file.url):
         return stream_web_file(file.url, start)
     store, name = open_file(file.url)

@@ -73,7 +73,7 @@ class Pages(PageReader):
         self.noted: dict[str, Noted] = {}
         """The notes about the pages that were read or changed."""
         self.edited: list[str] = []
-        """The locations of pages that no publisher wrote in this form, and that were written again."""
+        """The locations of pages that were rewritten because no publisher wrote them in this form."""
 
     def read(self, project: str) -> Published:
         """Return the contents of a project's page.
@@ -166,7 +166,7 @@ class Pages(PageReader):
     def _has_left_html(self, project: str, read: ReadPages, html: LoadedFile) -> bool:
         """Return whether a publisher may have written this HTML page, because it belongs to the JSON page in ``read``.
 
-        If the JSON page is the noted one, the HTML page must be the noted one, too. Next to a different JSON page, a
+        If the JSON page is the noted page, the HTML page must also be the noted page. Next to a different JSON page, a
         killed publisher may have left an older HTML page.
         """
         noted = self._noted.get(project)
@@ -200,7 +200,7 @@ class FrontPage:
         self._before = load(index.store, self._name) if self._name in index.stored else NOTHING
         self._require_own(self._before)
         self.edited: list[str] = []
-        """The location of the page if it was edited and written again."""
+        """The location of the page if it was edited and then rewritten."""
 
     def write(self, notes_file: NotesFile, notes: Notes) -> bool:
         """Regenerate the page from the notes, and return whether it has changed."""
@@ -300,7 +300,7 @@ class OneIndex:
 
     @property
     def edited(self) -> list[str]:
-        """The locations of edited pages that were written again."""
+        """The locations of edited pages that were rewritten."""
         return [*self._pages.edited, *self._root.edited, *(self._front.edited if self._front else ())]
 
     def known(self) -> dict[str, str]:

@@ -5,7 +5,7 @@
   A file without a hash is rejected.
 * URLs must be web URLs without a user or password. From a page over https, no URL or redirect points back to http. A
   page on this machine (``file://``) or in a bucket (``s3://``) may point to any file in the same place.
-* Reasons for yanking are one line of text: control characters become blanks.
+* Reasons for yanking are one line of text: control characters become spaces.
 * Sizes are upper limits: no more bytes are read than a page lists, or than a fixed limit if the page lists no size.
 """
 

@@ -1,4 +1,4 @@
-"""Finds files to publish, their locations on a store, and which of them already exist."""
+"""Finds files to publish, their locations on a store, and the files that already exist there."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Layout(msgspec.Struct, frozen=True):
         return posixpath.join(self.files, name)
 
     def page(self, project: str, form: str) -> str:
-        """Return the name of a page on the store. An empty project stands for the page of all projects."""
+        """Return the name of a page on the store. An empty project means the page of all projects."""
         return posixpath.join(self.index, project, f"index.{form}")
 
     def beside(self, project: str, name: str) -> str:

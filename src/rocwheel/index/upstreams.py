@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _IN_PATH = "/%:@!$&'()*+,;=~"
-"""The characters in a URL's path that are not quoted, including characters that quote others."""
+"""The characters in a URL's path that are not quoted, including characters that quote other characters."""
 _REMEDY = "See docs/mirror.md for the keys."
 _KEYS = {"--version": "version", "--platform": "platform-tags", "--python-version": "python-versions"}
 """The keys, keyed by the option with the same meaning, because errors mention the option."""
@@ -245,7 +245,7 @@ def _plan(upstreams: Upstreams, sources: Sequence[IndexSource], stream: str, pos
     choice = msgspec.structs.replace(one.choice, projects=projects)
     plan = plan_mirror([source], choice, is_wanted)
     absent = [project for project in filter(is_wanted, matching) if source.read_project(project) is None]
-    remedy = "Contact the publisher. If the project is gone for good, list the other projects by name."
+    remedy = "Contact the publisher. If the project was permanently removed, list the other projects by name."
     found = "is listed, but has no page"
     problems = [InputError(f"{source.url}{project}/", found, remedy=remedy) for project in absent]
     raise_all(source.url, [*problems, *find_unserved(plan, agents or (), "targets")])

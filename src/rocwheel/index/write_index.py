@@ -309,7 +309,7 @@ def plan_index(
     standing = find_standing(output, known, sources, listed.values(), projects)
     edited = read_yanked(output, projects.keys() - standing.keys())
     folders = {one.placer.dist_dir for one in listed.values()}
-    place = folders.pop() if len(folders) == 1 else str(output)  # errors about an absent file mention this location
+    place = folders.pop() if len(folders) == 1 else str(output)  # errors about a missing file mention this location
     yanked = change_yanked({**known.yanked, **edited}, yanking, names, place)
     moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}
     standing = {project: noted for project, noted in standing.items() if moved.isdisjoint(noted.files)}

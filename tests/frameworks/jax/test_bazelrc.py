@@ -81,7 +81,7 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
 SETTINGS = BazelSettings(1, "/usr/bin/clang-18", ("3.12",), ("gfx90a",), rocm_path="/opt/rocm", cpu_features="native")
 
 SEARCH = (
-    "search names '{}'; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII "
+    "search contains '{}'; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII "
     "without spaces or quotes"
 )
 
@@ -263,16 +263,16 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
         read_settings(path)
     assert [str(problem) for problem in caught.value.problems] == [
         f"{path}: compiler is empty; expected the path of Clang or GCC",
-        f"{path}: python-versions names '312'; expected such as '3.12' or '3.13-ft'",
-        f"{path}: python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'",
+        f"{path}: python-versions contains '312'; expected versions such as '3.12' or '3.13-ft'",
+        f"{path}: python-versions contains '3.12-ft'; expected versions such as '3.12' or '3.13-ft'",
         *(
-            f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute "
+            f"{path}: search contains {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute "
             "folder, in ASCII without spaces or quotes"
             for entry in ("lib", "/../x", "$ORIGIN/a b")
         ),
         f"{path}: 'plugin' is not a Bazel label; expected such as //pjrt:plugin.so",
         (
-            f"{path}: commits names 'jax' = 'main'; expected a repository, and either 7 to 64 hexadecimal digits or "
+            f"{path}: commits contains 'jax' = 'main'; expected a repository, and either 7 to 64 hexadecimal digits or "
             "FILE:CONSTANT"
         ),
         f"{path}: options has a line break or control character; expected one line of text",
@@ -312,21 +312,21 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
         ),
         ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search lists a folder twice; expected different entries"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
-        ('options = ["has blank"]', "options names 'has blank'; expected an option, such as --name=VALUE"),
+        ('options = ["has blank"]', "options contains 'has blank'; expected an option, such as --name=VALUE"),
         *(
-            (f'options = ["{word}"]', f"options names '{word}'; expected an option, such as --name=VALUE")
+            (f'options = ["{word}"]', f"options contains '{word}'; expected an option, such as --name=VALUE")
             for word in ("-", "--", "-O2", "--copt", "-c", "--=x", "a")
         ),
         (
             'configs = ["rocm_build"]',
-            "configs names 'rocm_build', which includes these configs; expected another config",
+            "configs contains 'rocm_build', which includes these configs; expected another config",
         ),
         (
             'configs = ["rocm_build_remote"]',
-            "configs names 'rocm_build_remote', which includes these configs; expected another config",
+            "configs contains 'rocm_build_remote', which includes these configs; expected another config",
         ),
-        ('configs = [""]', "configs names ''; expected a config's name"),
-        ('configs = ["a b"]', "configs names 'a b'; expected a config's name"),
+        ('configs = [""]', "configs contains ''; expected a config's name"),
+        ('configs = ["a b"]', "configs contains 'a b'; expected a config's name"),
         ("compiler-version = -3", "compiler-version is -3; expected a major version"),
         ('rocm-path = "opt/rocm"', "rocm-path is 'opt/rocm'; expected an absolute path"),
         ('rocm-version = "7.2.0"', "rocm-version is '7.2.0'; expected a major version, such as '7'"),

@@ -217,7 +217,7 @@ def test_a_command_without_wheels_for_rocm_is_refused_with_the_target_of_jax() -
     with pytest.raises(InputError) as caught:
         translate([*PJRT[:-1], "--wheels=jaxlib"], tree="jax")
     assert str(caught.value) == (
-        "--wheels: names jaxlib; expected one of jax-rocm-plugin and jax-rocm-pjrt. For jaxlib, build "
+        "--wheels: lists jaxlib; expected jax-rocm-plugin or jax-rocm-pjrt. For jaxlib, build "
         "//jaxlib/tools:jaxlib_wheel."
     )
 

@@ -205,7 +205,7 @@ def test_another_file_with_the_name_of_a_new_file_is_refused(checkout: Path) -> 
     (checkout / "xla.patch").write_text("--- another\n")
     with pytest.raises(ProblemsError) as caught:
         migrate(checkout, 1)
-    assert caught.value.lines[1:] == ("  xla.patch: exists with other content",)
+    assert caught.value.lines[1:] == ("  xla.patch: exists with different content",)
     assert contents(checkout) == {**FILES, "xla.patch": "--- another\n"}
 
 
@@ -297,7 +297,7 @@ def test_a_file_outside_of_the_checkout_is_not_written(checkout: Path, tmp_path:
     with pytest.raises(InputError) as caught:
         plan_migration(checkout, proposal=PROPOSAL)
     assert str(caught.value) == (
-        f"{checkout}/ci/wheels.sh: is a symbolic link, or in one; expected a file of the checkout"
+        f"{checkout}/ci/wheels.sh: is a symbolic link or below one; expected a file in the checkout"
     )
 
 

@@ -161,22 +161,22 @@ def test_an_sdk_for_one_family_has_its_own_folder() -> None:
         (
             "    return [\n",
             '    packages.append("mine")\n    return [\n',
-            "has another text of _rocm_wheel_rpaths, so the patch would drop its changes",
+            "has a different text for _rocm_wheel_rpaths, so the patch would drop its changes",
         ),
         (
             '"//conditions:default": [],\n    })\n\ndef rocm_nanobind',
             '"//conditions:default": ["-s"],\n    })\n\ndef rocm_nanobind',
-            "has another text of _wheel_linkopts, so the patch would drop its changes",
+            "has a different text for _wheel_linkopts, so the patch would drop its changes",
         ),
         (
             "-rpath,/opt/rocm/lib",
             "-rpath,/opt/two$$x",
-            "has '/opt/two$x' in _WHEEL_RPATHS, which isn't a folder in ASCII without spaces, quotes, and dollar signs",
+            "has '/opt/two$x' in _WHEEL_RPATHS, which isn't an ASCII path without spaces, quotes, and dollar signs",
         ),
         (
             "-rpath,/opt/rocm/lib",
             '-rpath,/opt/\\"x',
-            "has '/opt/\"x' in _WHEEL_RPATHS, which isn't a folder in ASCII without spaces, quotes, and dollar signs",
+            "has '/opt/\"x' in _WHEEL_RPATHS, which isn't an ASCII path without spaces, quotes, and dollar signs",
         ),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_build_outside_of_git_has_no_commit() -> None:
             ),
         ),
         ([*WORDS, "--skip_gpu_kernels"], "is invalid (unrecognized arguments: --skip_gpu_kernels)"),
-        ([*WORDS, "--editable"], "requests an editable wheel; expected a wheel"),
+        ([*WORDS, "--editable"], "requests an editable wheel; expected a regular wheel"),
         ([*WORDS, "--enable-rocm", "False"], "isn't for ROCm; expected only enable_rocm = True"),
         ([*WORDS, "--enable-cuda", "True"], "isn't for ROCm; expected only enable_rocm = True"),
         (WORDS[:10], "has no files (--srcs); expected the files from wheel_sources in source_files"),

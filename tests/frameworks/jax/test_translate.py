@@ -310,11 +310,12 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
         "--rocm_amdgpu_targets": "had different defaults in different versions; rocwheel assumes the last default",
     }
     unknown = (
-        "the path doesn't contain the version, and the old tool asked the compiler: set compiler-version in rocm.toml"
+        "the path doesn't contain the version, which the old tool got from the compiler: set "
+        "compiler-version in rocm.toml"
     )
     of_clang = {note.option: note.text for note in translate([*PJRT, "--clang_path=/usr/bin/clang"]).assumed}
     assert of_clang["/usr/bin/clang"].startswith(f"{unknown} (for versions before 19, ")
-    assert of_clang["/usr/bin/clang"].endswith(", and for version 16 or later add clang to configs")
+    assert of_clang["/usr/bin/clang"].endswith(", and for version 16 or later, add clang to configs")
     of_gcc = {note.option: note.text for note in translate([*PJRT, "--use_clang=false"]).assumed}
     assert of_gcc["/usr/bin/gcc"].startswith(f"{unknown} (for versions before 13, ")
     given = ("--python_version=3.11", "--use_clang=false", "--gcc_path=/usr/bin/gcc-13", "--rocm_amdgpu_targets=gfx942")
@@ -327,13 +328,13 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
         (
             ["build.py", "build"],
             (
-                "--wheels: names no wheel, which meant jaxlib and was rejected; expected one of jax-rocm-plugin and "
+                "--wheels: lists no wheels, which meant jaxlib and was rejected; expected jax-rocm-plugin or "
                 "jax-rocm-pjrt"
             ),
         ),
         (
             ["build.py", "build", "--wheels=jaxlib"],
-            "--wheels: names jaxlib; expected one of jax-rocm-plugin and jax-rocm-pjrt",
+            "--wheels: lists jaxlib; expected jax-rocm-plugin or jax-rocm-pjrt",
         ),
         (
             [*PJRT, "--nonsense"],
@@ -364,7 +365,7 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
         (
             [*PJRT, "--bazel_options=--copt='x"],
             (
-                "command line: has \"--copt='x\", which isn't valid in a shell (No closing quotation). Add the "
+                "command line: has \"--copt='x\", which isn't valid shell syntax (No closing quotation). Add the "
                 "missing quote."
             ),
         ),
@@ -399,7 +400,10 @@ def test_what_the_old_tool_refused_is_refused(words: list[str], text: str) -> No
     ("option", "problem"),
     [
         ("--rocm_path=rel/rocm", "rocm-path is 'rel/rocm'; expected an absolute path"),
-        ("--python_version=3.12-ft", "python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'"),
+        (
+            "--python_version=3.12-ft",
+            "python-versions contains '3.12-ft'; expected versions such as '3.12' or '3.13-ft'",
+        ),
     ],
 )
 def test_settings_that_bazelrc_would_refuse_are_refused(option: str, problem: str) -> None:

@@ -60,7 +60,7 @@ class StarlarkFile:
         return self._line_starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     def line_start(self, number: int) -> int:
-        """Return the offset of a line, counted from 1. For the line after the last one, return the end of the file."""
+        """Return the offset of a line, counted from 1. For the line after the last line, return the end of the file."""
         return min(self._line_starts[number - 1], len(self.data))
 
 

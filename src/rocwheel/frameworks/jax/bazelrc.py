@@ -32,7 +32,7 @@ class HandEditedError(WorkError):
 class GeneratedFile(msgspec.Struct, frozen=True):
     """A text file in a language with ``#`` comments.
 
-    ``note`` is a single line that names the command that writes the file.
+    ``note`` is a single line with the command that writes the file.
     """
 
     note: str
@@ -101,7 +101,7 @@ _GCC_WITH_AVX_VNNI_INT8 = 13
 def spell_rc_word(word: str) -> str:
     """Quote an argument for an rc file.
 
-    There, spaces separate words, ``#`` begins a comment, and ``$`` isn't expanded.
+    In an rc file, spaces separate words, ``#`` begins a comment, and ``$`` isn't expanded.
     """
     if _SAFE.fullmatch(word):
         return word

@@ -69,7 +69,7 @@ class OldCommand(msgspec.Struct, frozen=True):
     parted: tuple[str, ...] = ()
     """Values that the old tool's shell split into several words, or whose quotes it removed."""
     carried: dict[str, str] = {}
-    """Options and variables whose values a shell, make, a workflow, or Python fills in. No other field has them."""
+    """Options and variables whose values a shell, make, a workflow, or Python fills in. They are in no other field."""
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of an option."""
@@ -163,7 +163,7 @@ def _check_caller(words: Sequence[str]) -> None:
     if program.rpartition("/")[2] in _MAKES:
         script = script or "Makefile"
     if script:
-        found = f"{shown(program)!r} runs {shown(script)!r}, not {_TOOL_PATH}"
+        found = f"{shown(program)!r} runs {shown(script)!r} instead of {_TOOL_PATH}"
         raise InputError(_COMMAND, found, expected=_EXPECTED, remedy="Pass the command line in that file.")
 
 
@@ -203,7 +203,7 @@ def _shell_words(text: str) -> list[str]:
         words = shlex.split(held)
     except ValueError as e:
         raise InputError(
-            _COMMAND, f"has {shown(text)!r}, which isn't valid in a shell ({e})", remedy="Add the missing quote."
+            _COMMAND, f"has {shown(text)!r}, which isn't valid shell syntax ({e})", remedy="Add the missing quote."
         ) from e
     return [_restored(word, parts) for word in words]
 
@@ -264,7 +264,7 @@ def gpu_targets(old: OldCommand) -> list[str]:
 
 
 def cpu_features(old: OldCommand) -> str:
-    """Return the CPU features as settings name them. ``release`` meant AVX, which only x86-64 has."""
+    """Return the CPU features as spelled in settings. ``release`` meant AVX, which only x86-64 has."""
     features = old.text("target_cpu_features", "release")
     is_x86 = old.text("target_cpu", "x86_64").endswith("x86_64")
     return features if is_x86 or features != "release" else "default"
@@ -314,7 +314,7 @@ def clang_configs(major: int | None) -> list[str]:
 
 
 def carried_options(old: OldCommand, tables: OldTables) -> list[str]:
-    """Return Bazel options for values that aren't known before the commands run. Settings can't hold such values."""
+    """Return Bazel options for values that aren't known before the commands run. Settings can't contain such values."""
     known = {**tables.options, **tables.variables}
     return [option + value for name, value in old.carried.items() if name in known for option in known[name].carried]
 
@@ -329,10 +329,10 @@ _PARTS = re.compile(r"[=:,]")
 """Characters before and after an entry in an option."""
 
 _UNKNOWN_VERSION = {
-    "clang": "the path doesn't contain the version, and the old tool asked the compiler: set compiler-version in "
+    "clang": "the path doesn't contain the version, which the old tool got from the compiler: set compiler-version in "
     "rocm.toml (for versions before 19, the fragment then has --define=xnn_enable_avxvnniint8=false), and for "
-    "version 16 or later add clang to configs",
-    "gcc": "the path doesn't contain the version, and the old tool asked the compiler: set compiler-version in "
+    "version 16 or later, add clang to configs",
+    "gcc": "the path doesn't contain the version, which the old tool got from the compiler: set compiler-version in "
     "rocm.toml (for versions before 13, the fragment then has --define=xnn_enable_avxvnniint8=false)",
 }
 
@@ -416,7 +416,7 @@ def wrong(old: OldCommand) -> Iterator[Note]:
             f"--target_cpu={cpu}", "failed with a KeyError, because the table of wheel tags didn't have this CPU"
         )
     elif cpu_features(old) != old.text("target_cpu_features", "release"):
-        text = f"-mavx was added for the CPU of the build machine instead of --target_cpu: {cpu} has no AVX"
+        text = f"-mavx was added for the build machine's CPU instead of --target_cpu: {cpu} has no AVX"
         yield Note("--target_cpu_features=release", text)
     if old.subcommand == "requirements_update":
         text = "has failed with an AttributeError since --rbe was added, because it reads an option that only build has"
@@ -449,7 +449,7 @@ def _wrong_bazel_options(old: OldCommand) -> Iterator[Note]:
     for option in (*old.texts("bazel_options"), *old.texts("bazel_startup_options")):
         yield from _wrong_text(option)
         if "rpath" in option and "ROCM_WHEEL_RPATH" not in option:
-            text = "patchelf later replaced every run path, so no wheel ever had this one"
+            text = "patchelf later replaced every run path, so no wheel ever had this run path"
             yield Note(shown(option), text)
     for name in overridden_repositories(old):
         if name in STAMPED:

@@ -63,7 +63,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     dest_dir: str = "dist"
     kinds: tuple[str, ...] = ("pjrt", "plugin")
     commits: dict[str, str] = {}
-    """Commits that override those in the settings, keyed by repository. They are literal or results of `commit_of`."""
+    """Commits that override the settings' commits, keyed by repository. They are literal or results of `commit_of`."""
     config: str = "rocm_build"
     bazel: tuple[str, ...] = ("bazel",)
     """The program and its startup options."""
@@ -78,12 +78,12 @@ class BuildOptions(msgspec.Struct, frozen=True):
 
 
 def commit_of(checkout: str = "") -> str:
-    """Return a part of a word that stands for a checkout's commit. The command looks up the commit when it runs."""
+    """Return a part of a word that represents a checkout's commit. The command looks up the commit when it runs."""
     return lookup("git", *(("-C", checkout) if checkout else ()), "rev-parse", "HEAD")
 
 
 def commit_in(file: str, constant: str) -> str:
-    """Return a part of a word that stands for the commit in a constant of a Starlark file."""
+    """Return a part of a word that represents the commit in a constant of a Starlark file."""
     script = rf's/^{constant} *= *"\([0-9a-f]*\)".*/\1/p'
     return lookup("sed", "-n", script, file)
 

@@ -47,7 +47,7 @@ class JaxTree(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
     python_versions: tuple[str, ...]
     """The Python versions with pinned requirements."""
     included: frozenset[str]
-    """The configs that ``rocm_release_wheel`` includes, itself included."""
+    """The configs that ``rocm_release_wheel`` includes, including itself."""
     git_hash: str
     release: str
     suffix: str
@@ -85,7 +85,7 @@ _DEFAULTS = (_DEFAULT.pjrt_targets, _DEFAULT.plugin_targets)
 def wheel_rule_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
     """Return the commands that build wheels with JAX's rules, audit them, and copy them to the destination.
 
-    The targets are JAX's own unless the settings name others. The version is that of JAX's release, so
+    The targets are JAX's own unless the settings specify others. The version is JAX's release version, so
     ``options.version`` isn't used.
     """
     commands = []
@@ -134,16 +134,17 @@ def require_python(old: OldCommand) -> None:
 
 
 def wheel_kinds(old: OldCommand) -> tuple[str, ...]:
-    """Return the ROCm wheels by their names in ``rocwheel jax wheel``. Raises `InputError` if there are none."""
+    """Return the ROCm wheels by their names in ``rocwheel jax wheel``.
+
+    Raises `InputError` if there is no such wheel.
+    """
     names = wheel_names(old)
     kinds = tuple(kind for name, kind in WHEEL_KINDS.items() if name in names)
     if not kinds:
         targets = jax_tree().other_targets
         remedies = [f"For {name}, build {targets[name]}." for name in names if name in targets]
-        found = f"names {', '.join(names) or 'no wheel'}"
-        raise InputError(
-            _WHEELS_OPTION, found, expected=f"one of {' and '.join(WHEEL_KINDS)}", remedy=" ".join(remedies)
-        )
+        found = f"lists {', '.join(names) or 'no wheels'}"
+        raise InputError(_WHEELS_OPTION, found, expected=" or ".join(WHEEL_KINDS), remedy=" ".join(remedies))
     return kinds
 
 

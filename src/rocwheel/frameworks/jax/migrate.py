@@ -34,7 +34,7 @@ Phase = Literal[1, 2, 3, 4]
 """The phases of the proposal: prepare, switch, deprecate, and remove."""
 
 State = Literal["done", "left", "unclear"]
-"""Whether a file has an edit. Without the new lines and the old text, that is unclear."""
+"""Whether a file has an edit. If it has neither the new lines nor the old text, the state is unclear."""
 
 LAST_PHASE: Phase = 4
 _SWITCH: Phase = 2
@@ -79,7 +79,7 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def marks(self) -> set[str]:
-        """The new lines that are long enough to be only from this edit."""
+        """The new lines that are long enough to come only from this edit."""
         return {line for line in self._new_lines if len(line.strip()) >= _MARK_LENGTH}
 
     @property
@@ -130,8 +130,8 @@ class FileEdits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def is_done(self, text: str | None) -> bool:
         """Return whether a file has this change.
 
-        All edits of a file are written together. Therefore, a distinctive line of one edit decides, unless an old text
-        is still there.
+        All edits of a file are written together. Therefore, a distinctive line of one edit is sufficient, unless an old
+        text is still present.
         """
         if text is None or self.delete:
             return text is None and self.delete
@@ -242,7 +242,7 @@ def _tracked_files(folder: Path, expected: str) -> tuple[Path, list[str]]:
 
 
 def _git(folder: Path, *arguments: str, expected: str) -> str:
-    """Run git without the caller's repository variables, and without programs that the repository names."""
+    """Run git without the caller's repository variables, and without programs that the repository configures."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
     try:
@@ -278,7 +278,7 @@ class _Files:
         if change.create and text is None:
             self._after[change.path] = change.create
         elif change.create:
-            yield InputError(change.path, "exists with other content")
+            yield InputError(change.path, "exists with different content")
         elif text is None:
             yield InputError(change.path, "doesn't exist")
         elif change.delete:
@@ -296,7 +296,7 @@ class _Files:
             self._after[change.path] = text
 
     def lines(self, path: str) -> Sequence[str]:
-        """Return a file's lines after the edits so far. Links, folders, and large files have none."""
+        """Return a file's lines after the edits so far. Links, folders, and large files have no lines."""
         place = self._root / path
         if path in self._after or (place.is_file() and not place.is_symlink() and place.stat().st_size <= _MOST_BYTES):
             return (self.text(path) or "").splitlines()
@@ -318,7 +318,7 @@ _MOST_BYTES = 1 << 20
 def _read(root: Path, path: str) -> str | None:
     place = root / path
     if place.is_symlink() or not place.resolve().is_relative_to(root.resolve()):
-        raise InputError(place, "is a symbolic link, or in one", expected="a file of the checkout")
+        raise InputError(place, "is a symbolic link or below one", expected="a file in the checkout")
     try:
         return read_regular(place).decode(errors="surrogateescape")
     except (FileNotFoundError, NotADirectoryError):
@@ -391,7 +391,7 @@ def apply_changes(root: Path, changes: Sequence[FileChange]) -> None:
 
 
 def _new_mode() -> int:
-    """Return the permissions of new files, which only a call that sets the process's umask can tell."""
+    """Return the permissions of new files. A process can read its umask only by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
     return 0o666 & ~umask

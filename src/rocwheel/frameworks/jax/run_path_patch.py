@@ -48,7 +48,9 @@ _KNOWN = {
     },
     _LINKOPTS: {"2ed9fb7fab0e274e"},  # since JAX 0.10.0
 }
-"""The beginnings of the SHA-256 hashes of the functions' texts. Another text may add entries that the patch would drop.
+"""The beginnings of the SHA-256 hashes of the functions' texts.
+
+A different text may add entries that the patch would drop.
 """
 
 _NEW_FUNCTION = '''\
@@ -63,7 +65,7 @@ def _rocm_wheel_rpaths(site_packages):
 
 
 def run_path_patch(checkout: Path, settings: BazelSettings | None = None) -> str:
-    """Return the patch for a checkout of JAX, in the form that ``git apply`` reads.
+    """Return the patch for a checkout of JAX, in the format that ``git apply`` reads.
 
     Without ``search`` in the settings, the entries point to the SDK's packages, followed by the system folders that the
     file already has, such as ``/opt/rocm/lib``.
@@ -142,7 +144,7 @@ _USERS = {_FAMILIES: {_FUNCTION}, _FUNCTION: {_OLD}, _OLD: {_LINKOPTS}, _LINKOPT
 
 
 def _parts(file: StarlarkFile) -> dict[str, _Definition]:
-    """Return the definitions in the file. Raises `InputError` or `ProblemsError` if the patch doesn't fit them."""
+    """Return the definitions in the file. Raises `InputError` or `ProblemsError` if the patch doesn't apply to them."""
     found = dict(_definitions(file))
     if _NEW in found:
         remedy = f"To change the run paths, restore the file first: git checkout -- {RPATH_FILE}"
@@ -161,7 +163,7 @@ def _definitions(file: StarlarkFile) -> Iterator[tuple[str, _Definition]]:
 
 
 def _user(node: ast.stmt) -> str:
-    """Return the name that a top-level statement defines, or else its line."""
+    """Return the name that a top-level statement defines, or otherwise its line."""
     if isinstance(node, ast.FunctionDef):
         return node.name
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -180,7 +182,7 @@ def _uses(file: StarlarkFile, name: str) -> list[tuple[str, ast.Name]]:
 
 
 def _bindings(file: StarlarkFile) -> list[str]:
-    """Return each name that an assignment, a function, or a ``load`` statement binds, as often as they bind it."""
+    """Return each name that an assignment, a function, or a ``load`` statement binds, once for each binding."""
     nodes = list(ast.walk(file.tree))
     assigned = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
@@ -248,14 +250,14 @@ def _other_bindings(file: StarlarkFile) -> Iterator[str]:
 
 
 def _other_texts(file: StarlarkFile, found: dict[str, _Definition]) -> Iterator[str]:
-    """Yield system folders that can't be entries, and functions with other text than JAX's."""
+    """Yield system folders that can't be entries, and functions whose text differs from JAX's."""
     for entry in _system_folders(found[_OLD]):
         if not is_search_entry(entry):
-            yield f"has {entry!r} in {_OLD}, which isn't a folder in ASCII without spaces, quotes, and dollar signs"
+            yield f"has {entry!r} in {_OLD}, which isn't an ASCII path without spaces, quotes, and dollar signs"
     for name, known in _KNOWN.items():
         digest = hashlib.sha256(file.source(found[name]).encode(errors="surrogateescape")).hexdigest()[:16]
         if digest not in known:
-            yield f"has another text of {name}, so the patch would drop its changes"
+            yield f"has a different text for {name}, so the patch would drop its changes"
 
 
 def _is_list(definition: _Definition) -> bool:

@@ -204,13 +204,13 @@ def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
         yield bool(settings.compiler), "compiler is empty", "the path of Clang or GCC"
     for version in versions:
         fits = PYTHON_VERSION.fullmatch(version) is not None
-        yield fits, f"python-versions names {version!r}", "such as '3.12' or '3.13-ft'"
+        yield fits, f"python-versions contains {version!r}", "versions such as '3.12' or '3.13-ft'"
     for entry in settings.search:
         fits = is_search_entry(entry)
         expected = (
             "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER, or an absolute folder, in ASCII without spaces or quotes"
         )
-        yield fits, f"search names {entry!r}", expected
+        yield fits, f"search contains {entry!r}", expected
     folders = [posixpath.normpath(entry) for entry in settings.run_path.split(":")]
     yield len(set(folders)) == len(folders), "search lists a folder twice", "different entries"
     yield len(set(versions)) == len(versions), "python-versions lists a version twice", "different entries"
@@ -228,12 +228,12 @@ def _values(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
     is_below = not remote or (remote[0] != "/" and ".." not in parts and parts[-1] not in ("", "."))
     yield is_below, f"remote-execution is {remote!r}", "the path of a file in the workspace"
     for name in settings.configs:
-        yield bool(_CONFIG.fullmatch(name)), f"configs names {name!r}", "a config's name"
+        yield bool(_CONFIG.fullmatch(name)), f"configs contains {name!r}", "a config's name"
     for name in settings.configs:
-        yield name not in _OWN_CONFIGS, f"configs names {name!r}, which includes these configs", "another config"
+        yield name not in _OWN_CONFIGS, f"configs contains {name!r}, which includes these configs", "another config"
     for word in settings.options:
         fits = bool(_OPTION.fullmatch(word)) and not _VALUE_OPTION.fullmatch(word)
-        yield fits, f"options names {word!r}", "an option, such as --name=VALUE"
+        yield fits, f"options contains {word!r}", "an option, such as --name=VALUE"
 
 
 _UNUSED_BY_JAX = {
@@ -242,14 +242,14 @@ _UNUSED_BY_JAX = {
     "run_path_tag": "JAX's wheels have DT_RUNPATH",
     "crosstool": "JAX's config rocm_release_wheel has its own toolchain",
     "remote_execution": "JAX's build/rocm/rocm.bazelrc defines rocm_rbe",
-    "wheel_sources": "JAX's targets name the files of the wheels",
+    "wheel_sources": "JAX's targets specify the wheel files",
     "commits": "JAX's targets record only JAX's own commit",
 }
 """Settings that have no effect in JAX's own tree, and the reasons."""
 
 
 def _unused(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
-    """Yield the same values for settings that have no effect in JAX's own tree."""
+    """Yield the same kind of values for settings that have no effect in JAX's own tree."""
     default, names = BazelSettings(1), {field.name: field.encode_name for field in msgspec.structs.fields(settings)}
     for name, reason in _UNUSED_BY_JAX.items():
         is_default = getattr(settings, name) == getattr(default, name)
@@ -257,13 +257,13 @@ def _unused(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
 
 
 def _names(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
-    """Yield the same values for labels, for commits, and for texts that must be a single line."""
+    """Yield the same kind of values for labels, for commits, and for texts that must be a single line."""
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         yield bool(_BAZEL_LABEL.fullmatch(label)), f"{label!r} is not a Bazel label", "such as //pjrt:plugin.so"
     for name, commit in settings.commits.items():
         fits = bool(_REPOSITORY.fullmatch(name) and _PINNED.fullmatch(commit))
         expected = "a repository, and either 7 to 64 hexadecimal digits or FILE:CONSTANT"
-        yield fits, f"commits names {name!r} = {commit!r}", expected
+        yield fits, f"commits contains {name!r} = {commit!r}", expected
     texts = {
         "compiler": settings.compiler,
         "rocm-path": settings.rocm_path,

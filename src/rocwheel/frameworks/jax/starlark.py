@@ -77,7 +77,7 @@ def read_rule_call(words: Sequence[str]) -> RuleCall:
     require_values(vars(given))
     if given.editable:
         remedy = "Build the target without _editable, or set wheel_binary to JAX's own tool."
-        raise InputError(_CALL, "requests an editable wheel", expected="a wheel", remedy=remedy)
+        raise InputError(_CALL, "requests an editable wheel", expected="a regular wheel", remedy=remedy)
     if not _is_true(given.enable_rocm) or _is_true(given.enable_cuda):
         raise InputError(_CALL, "isn't for ROCm", expected="only enable_rocm = True", remedy="Correct the target.")
     if not given.srcs:
@@ -197,8 +197,8 @@ def starlark_package(folder: Path, workspace: Workspace, *, jax_rules: bool = Fa
     """Return the package for ``folder``, which is in a workspace or becomes the package ``//NAME`` in a workspace.
 
     With ``jax_rules``, the package includes the program for JAX's own wheel rules, which loads files from JAX's
-    repository. Raises `InputError` if a label can't name the folder, or if ``workspace`` asks for WORKSPACE and the
-    folder has the files for MODULE.bazel.
+    repository. Raises `InputError` if the folder's name isn't valid in a label, or if ``workspace`` selects WORKSPACE
+    but the folder has the files for MODULE.bazel.
     """
     if workspace == "workspace" and _is_generated(folder / _EXTENSIONS):
         remedy = f"Add --bzlmod, or delete {_EXTENSIONS}."
@@ -303,7 +303,7 @@ _WHEELS: dict[str, _Wheel] = {
 def render_wheel_targets(settings: BazelSettings, tool: WheelTool | None) -> str:
     """Return lines for ``jaxlib/tools/BUILD.bazel`` that build both wheels for the ROCm version in the settings.
 
-    JAX's own targets name one version of ROCm. The new targets ``jax_rocmMAJOR_pjrt_wheel`` and
+    JAX's own targets are for one version of ROCm. The new targets ``jax_rocmMAJOR_pjrt_wheel`` and
     ``jax_rocmMAJOR_plugin_wheel`` supplement them. The file already loads both rules. Without a ``tool``, JAX's own
     tools build the wheels.
     """

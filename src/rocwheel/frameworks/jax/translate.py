@@ -190,8 +190,8 @@ def _kinds(old: OldCommand) -> tuple[str, ...]:
     asked = wheel_names(old)
     kinds = tuple(kind for name, kind in WHEEL_KINDS.items() if name in asked)
     if not kinds:
-        found = f"names {', '.join(asked) or 'no wheel, which meant jaxlib and was rejected'}"
-        raise InputError(_OPTION, found, expected=f"one of {' and '.join(WHEEL_KINDS)}")
+        found = f"lists {', '.join(asked) or 'no wheels, which meant jaxlib and was rejected'}"
+        raise InputError(_OPTION, found, expected=" or ".join(WHEEL_KINDS))
     return kinds
 
 
