@@ -253,6 +253,19 @@ def test_compressed_bundles_are_read_when_asked() -> None:
     assert (0 < deep.stored_size < deep.size, deep.kernels) == (True, 2)
 
 
+@pytest.mark.parametrize("name", ["v22/libtwo.plain.so", "v22/saxpy.ccob.hipfb"])
+def test_facts_without_code_have_the_same_sizes_and_no_kernels(name: str) -> None:
+    brief = read_device_facts(memoryview((FIXTURES / name).read_bytes()), name=name, look=Look(code=False))
+    assert brief is not None
+    pairs = [
+        (bundle.entries, other.entries) for bundle, other in zip(brief.bundles, facts_of(name).bundles, strict=True)
+    ]
+    assert [[(one.target, one.size) for one in entries] for entries, _ in pairs] == [
+        [(one.target, one.size) for one in others] for _, others in pairs
+    ]
+    assert {entry.kernels for entries, _ in pairs for entry in entries} == {None}
+
+
 @pytest.mark.parametrize("target", [64, 0x77777], ids=["inside a bundle", "outside of the section"])
 def test_wrapper_that_points_at_no_bundle_is_reported(target: int) -> None:
     data = bytearray((FIXTURES / "v22/libtwo.plain.so").read_bytes())

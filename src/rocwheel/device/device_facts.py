@@ -148,6 +148,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """The size in bytes of the largest bundle to decompress, and of the largest wheel member to unpack."""
     strict: bool = True
     """Whether damage inside a code object raises an error instead of being reported as a problem."""
+    code: bool = True
+    """Whether to read code objects, to count their kernels and to check them. Otherwise, only headers are read."""
 
 
 def _read_payloads(
@@ -161,7 +163,8 @@ def _read_payloads(
     """
     unknown = (None,) * len(bundle.plain.entries)
     if bundle.compressed is None:
-        return tuple(entry.size for entry in bundle.plain.entries), *_look_into(view, bundle, strict=look.strict)
+        sizes = tuple(entry.size for entry in bundle.plain.entries)
+        return sizes, *(_look_into(view, bundle, strict=look.strict) if look.code else (unknown, ()))
     if not look.deep:
         return unknown, unknown, ()
     if bundle.raw_size > look.limit:
@@ -292,7 +295,7 @@ class _Entries:
         return EntryFacts(unit.key, entry.target, entry.size, entry.stored_size, kernels, is_shared)
 
     def _count(self, unit: CodeUnit, stored: StoredCode) -> int | None:
-        if stored.archive.scheme is not Scheme.NONE and not self.look.deep:
+        if not self.look.code or (stored.archive.scheme is not Scheme.NONE and not self.look.deep):
             return None
         place = CodePlace(stored.archive.name, stored.entry.offset)
         try:
@@ -358,7 +361,7 @@ def _read_code_object(data: Data, code: CodeObject, place: CodePlace, look: Look
     unknown = f"{place}: a code object whose flags {code.flags:#x} don't identify a processor"
     problems: tuple[str, ...] = () if code.target else (unknown,)
     try:
-        kernels = count_kernels(data, code, place=place)
+        kernels = count_kernels(data, code, place=place) if look.code else None
     except InputError as e:
         if look.strict:
             raise

@@ -196,7 +196,7 @@ def _sizes_by_target(item: Item, unpack: Unpack) -> dict[str, int]:
     head = item.head()
     if has_facts(head) or is_kpack(head) or is_ar_archive(head):
         with item.view(unpack) as data:
-            facts = read_device_facts(data, name=item.source, look=Look(strict=False))
+            facts = read_device_facts(data, name=item.source, look=Look(strict=False, code=False))
         if facts is not None:
             return _of_device_code(facts)
     if is_kernel_file(item.path) and (targets := targets_in_path(item.path)):
