@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.artifacts.deb import Deb, DebControl, ForeignCode, open_deb
-from rocwheel.artifacts.import_table import ImportRules, Origin, load_import_table
+from rocwheel.artifacts.import_table import ImportRules, Origin, is_rocm_package
 from rocwheel.artifacts.importer import Importer, MachineNeed, SourceMember, importing
 from rocwheel.artifacts.sdk_files import SourcePackage
 from rocwheel.core.errors import InputError, RocwheelError
@@ -66,11 +66,10 @@ def unfinished_packages(packages: Sequence[_Related]) -> frozenset[str]:
     """
     if len({package.name for package in packages}) == 1:
         return frozenset(package.name for package in packages)
-    rules = ImportRules(load_import_table("debian.toml"))
 
     def is_lacking(choice: Alternatives) -> bool:
         is_met = any(choice.is_met_by(one.name, one.version, one.provides) for one in packages)
-        return not is_met and any(rules.is_of_rocm(relation.package) for relation in choice.relations)
+        return not is_met and any(is_rocm_package(relation.package) for relation in choice.relations)
 
     return frozenset(one.name for one in packages if any(map(is_lacking, (*one.depends, *one.recommends))))
 

@@ -6,6 +6,7 @@ import posixpath
 import re
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -429,6 +430,16 @@ class ImportRules:
         if known:
             return known.at(destination)
         return Destination(artifact, _Components(self.table.component).of(destination), destination)
+
+
+@cache
+def _debian_rules() -> ImportRules:
+    return ImportRules(load_import_table("debian.toml"))
+
+
+def is_rocm_package(package: str) -> bool:
+    """Return whether a Debian package belongs to ROCm and not to the operating system."""
+    return _debian_rules().is_of_rocm(package)
 
 
 def _place_kpack(path: str) -> Destination | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rocwheel.core.errors import InputError, ProblemsError, RocwheelError
@@ -22,15 +23,24 @@ class PathPatterns:
     """
 
     def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
-        """Compile the patterns. Raises `ProblemsError` with each pattern that can never match."""
+        """Check the patterns, which are compiled on first use.
+
+        Raises `ProblemsError` with each pattern that can never match.
+        """
         self.include = tuple(include)
         self.exclude = tuple(exclude)
         problems = [problem for pattern in (*self.include, *self.exclude) if (problem := _problem(pattern))]
         if problems:
             subject = "path patterns"
             raise ProblemsError(subject, problems)
-        self._included = _compile(self.include or ("**",))
-        self._excluded = _compile(self.exclude)
+
+    @cached_property
+    def _included(self) -> re.Pattern[str]:
+        return _compile(self.include or ("**",))
+
+    @cached_property
+    def _excluded(self) -> re.Pattern[str]:
+        return _compile(self.exclude)
 
     def matches(self, path: str) -> bool:
         """Return whether a ``/``-separated relative path is included and not excluded."""

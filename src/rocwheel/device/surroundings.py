@@ -16,7 +16,7 @@ from rocwheel.artifacts.artifact import MANIFEST_NAME
 from rocwheel.artifacts.deb import DebError, open_deb
 from rocwheel.artifacts.from_deb import unfinished_packages
 from rocwheel.artifacts.from_prefix import stated_signs
-from rocwheel.artifacts.import_table import ImportRules, load_import_table
+from rocwheel.artifacts.import_table import is_rocm_package
 from rocwheel.artifacts.sdk_names import is_divided
 from rocwheel.binary.bundles.runtimes import parse_rocm, releases
 from rocwheel.binary.kind import HEAD_SIZE, is_binary
@@ -116,8 +116,7 @@ def _named_by_deb(path: Path) -> Iterator[NamedRelease]:
         return
     label = f"{control.package} {control.version}"
     coded = _CODED_VERSION.match(control.version)
-    is_of_rocm = ImportRules(load_import_table("debian.toml")).is_of_rocm(control.package)
-    plain = _VERSION.match(control.upstream_version) if is_of_rocm else None
+    plain = _VERSION.match(control.upstream_version) if is_rocm_package(control.package) else None
     if coded:
         yield NamedRelease(".".join(str(int(part)) for part in coded.groups()), label)
     elif plain:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from concurrent.futures import Future
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.deb import Alternatives, DebMember, ForeignCode, open_deb
 from rocwheel.artifacts.from_deb import architecture_problems, unfinished_packages
-from rocwheel.artifacts.import_table import ImportRules, load_import_table
+from rocwheel.artifacts.import_table import is_rocm_package
 from rocwheel.binary.code_objects import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts, is_ar_archive, is_kpack
 from rocwheel.core.decoding import parse_python
@@ -21,7 +22,7 @@ from rocwheel.core.messages import shortened
 from rocwheel.core.progress import SILENT, Progress, tracked
 from rocwheel.core.reading import FileRange, require_listable
 from rocwheel.core.scratch import no_room, open_temporary, path_of, require_room, write_all
-from rocwheel.core.workers import map_collecting, map_skipping, raise_all
+from rocwheel.core.workers import map_collecting, map_skipping, open_workers, raise_all
 from rocwheel.environment.coherence import (
     Misdeclared,
     PackageTargets,
@@ -212,6 +213,8 @@ def _read_build_info(path: Path) -> bytes:
 
 
 _HEAD, _PIECE = 64, 1 << 20
+_WORKERS = 2
+"""The number of packages that are read at the same time. Decompressing a package may need a window of 128 MiB."""
 
 
 class DebFacts(msgspec.Struct, frozen=True):
@@ -364,7 +367,6 @@ class _Relations:
     def __init__(self, packages: Sequence[DebFacts]) -> None:
         self._packages = packages
         self._names = {package.name for package in packages}
-        self._rules = ImportRules(load_import_table("debian.toml"))
 
     def needed(self, package: DebFacts) -> tuple[str, ...]:
         """Return the names of all packages that a package needs, and the relations that no given package satisfies."""
@@ -380,7 +382,7 @@ class _Relations:
 
     def _missing(self, choice: Alternatives) -> Iterator[str]:
         """Yield a relation that no given package satisfies, if it refers to a ROCm package or a given package."""
-        if any(one.package in self._names or self._rules.is_of_rocm(one.package) for one in choice.relations):
+        if any(one.package in self._names or is_rocm_package(one.package) for one in choice.relations):
             yield str(choice)
 
 
@@ -399,7 +401,9 @@ def compare_packages(
     """
     found = _find_packages(paths)
     sizes = [path.stat().st_size if path.exists() else 0 for path in found]
-    facts = map_skipping("packages", _read_facts, tracked(progress, "reading", found, sizes), unread)
+    with open_workers(_WORKERS) as executor:
+        reading = [executor.submit(_read_facts, path) for path in found]
+        facts = map_skipping("packages", Future.result, tracked(progress, "reading", reading, sizes), unread)
     packages = _package_targets(facts, unread)
     packed = [one for one in facts if one.places]
     misdeclared = [one.misdeclared for one in facts if isinstance(one, DebFacts) and one.misdeclared]
