@@ -28,6 +28,7 @@ from rocwheel.targets.catalog import Generic, load_catalog
 from rocwheel.targets.compatibility import Fit, Runtime, settings_of
 from tests.support.bundles import bundle_of
 from tests.support.comgr import load_later_comgr
+from tests.support.fat_libraries import build_fat_library
 from tests.support.kpack_files import build_split_library, make_kpack, split_two
 from tests.support.kpack_reader import load_unit, units_of
 from tests.support.libraries import needs_compiler
@@ -507,3 +508,36 @@ def _generic_alone(data: bytes) -> bytes:
     [bundle] = iter_bundles(view, name="x")
     parts = bundle_parts(view, bundle)
     return join_data(write_offload_bundle([p for p in parts if p.target is None or p.target.is_generic]))
+
+
+def _next_to(path: Path, gpus: str, rocm: str) -> list[str]:
+    agents = [TargetId(name) for name in gpus.split()]
+    verdicts = judge_files([path], agents, rocm=rocm, is_machine=True)
+    uses = [use for verdict in verdicts if verdict.runtime is Runtime.STOCK for use in verdict.uses]
+    return [str(use.code) if use.code else use.reason for use in uses]
+
+
+@needs_compiler
+def test_a_gpu_without_code_takes_a_library_from_the_other_gpus_of_its_machine(tmp_path: Path) -> None:
+    """HIP 5.2.3, 6.4.3, and 7.2.4 did this on machines with these GPUs (docs/gpus.md)."""
+    library = build_fat_library(tmp_path / "lib.so", [bundle_of("gfx1030")])
+    none = "gfx1030: code for a similar GPU, which only an extended runtime accepts"
+    every = "next to gfx1031: no code for it, so this runtime gives every GPU none"
+    later = "next to gfx1031: no code for it, so this runtime gives every later GPU none"
+    assert _next_to(library, "gfx1030 gfx1031", "6.4") == [every, none]
+    assert _next_to(library, "gfx1031 gfx1030", "6.4") == [none, every]
+    assert _next_to(library, "gfx1030 gfx1031", "7.2") == ["gfx1030", none]
+    assert _next_to(library, "gfx1031 gfx1030", "7.2") == [none, later]
+
+
+@needs_compiler
+def test_a_gpu_that_the_release_does_not_know_takes_nothing_from_other_gpus(tmp_path: Path) -> None:
+    library = build_fat_library(tmp_path / "lib.so", [bundle_of("gfx1030")])
+    unknown = "ROCm 5.2 doesn't know gfx1036; ROCm 5.4 and later do"
+    assert _next_to(library, "gfx1036 gfx1030", "5.2") == [unknown, "gfx1030"]
+
+
+def test_a_module_is_loaded_for_one_gpu_whatever_is_next_to_it(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030"))
+    none = "gfx1030: code for a similar GPU, which only an extended runtime accepts"
+    assert _next_to(path, "gfx1031 gfx1030", "6.4") == [none, "gfx1030"]

@@ -13,7 +13,7 @@ from rocwheel.binary.code_objects import parse_target_id
 from trials.gpus.forms import code_hashes, make_form
 from trials.gpus.machines import write_machine
 from trials.gpus.runtimes import RUNTIMES, ask, prepare, why_not
-from trials.gpus.table import FEW_GPUS, Cell, fill
+from trials.gpus.table import FEW_GPUS, Cell, fill, fill_machines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,13 +104,23 @@ def test_the_witness_sees_the_code_object_that_hip_takes(folder: Path) -> None:
     file = make_form("clang 16", folder / "files/plain")
     [answer] = ask(DEBIAN_12, folder, machine, [file])
     assert (answer.gpu, answer.status, [one.sha256 for one in answer.loaded]) == ("gfx1030", 0, [_LOADED])
+    library = make_form("library of clang 16, two bundles", folder / "files/library")
+    [answer] = ask(DEBIAN_12, folder, machine, [library])
+    assert [one.sha256 for one in answer.loaded] == [_LOADED, _LOADED]
     assert answer.loaded[0].isa == "amdgcn-amd-amdhsa--gfx1030"
     assert code_hashes(file)[_LOADED] == "gfx1030"
 
 
 @needs_hip
 def test_hip_takes_what_runs_on_says(folder: Path) -> None:
-    forms = ("clang 16", "clang 16, retargeted", "clang 16, the code object for gfx1030")
+    forms = (
+        "clang 16",
+        "clang 16, retargeted",
+        "clang 16, the code object for gfx1030",
+        "library of clang 16",
+        "library of clang 16, two bundles",
+        "library of clang 22, split, with its archives",
+    )
     cells = list(fill(DEBIAN_12, folder, FEW_GPUS, forms))
     assert [cell.fault for cell in cells if not cell.agrees] == []
     assert [(cell.gpu, cell.taken) for cell in cells if cell.form == "clang 16, retargeted"] == [
@@ -120,6 +130,19 @@ def test_hip_takes_what_runs_on_says(folder: Path) -> None:
         ("gfx1030", "gfx1030"),
         ("gfx1031", "gfx1031"),
         ("gfx1100", ""),
+    ]
+
+
+@needs_hip
+def test_hip_takes_what_runs_on_says_on_a_machine_with_two_gpus(folder: Path) -> None:
+    machines = [(parse_target_id("gfx1030"), parse_target_id("gfx1031"))]
+    cells = list(fill_machines(DEBIAN_12, folder, machines, ("clang 16", "library of clang 16")))
+    assert [cell.fault for cell in cells if not cell.agrees] == []
+    assert [(cell.gpu, cell.form, cell.taken, cell.how) for cell in cells] == [
+        ("gfx1030", "clang 16", "gfx1030", ""),
+        ("gfx1030", "library of clang 16", "", "hipErrorNoBinaryForGpu"),
+        ("gfx1031", "clang 16", "", "hipErrorNoBinaryForGpu"),
+        ("gfx1031", "library of clang 16", "", "hipErrorNoBinaryForGpu"),
     ]
 
 

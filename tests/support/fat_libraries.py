@@ -42,7 +42,7 @@ def build_fat_library(
 ) -> Path:
     """Link a library with ``bundles``; ``wrappers`` says which of them each wrapper points to, by default one each.
 
-    ``options`` are further words for the compiler.
+    ``options`` are further words for the compiler, such as those for C code that uses ``__hip_wrappers``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     section = b"".join(bundle.ljust(-(-len(bundle) // _PAGE) * _PAGE, b"\0") for bundle in bundles)
@@ -51,7 +51,7 @@ def build_fat_library(
     content.write_bytes(section)
     chosen = range(len(bundles)) if wrappers is None else wrappers
     source = [
-        '.section .hipFatBinSegment,"aw"',
+        '.section .hipFatBinSegment,"aw"\n.globl __hip_wrappers\n.hidden __hip_wrappers\n__hip_wrappers:',
         *(f".long {_HIPF}, 1\n.quad fatbin + {starts[bundle]}\n.quad 0" for bundle in chosen),
         f'.section .hip_fatbin,"a"\n.balign {_PAGE}\nfatbin: .incbin "{content}"',
         '.section .note.GNU-stack,"",@progbits\n',

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import sys
 import time
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import TYPE_CHECKING
 
 from tests.support.given_words import read_words
 from tests.support.places import CACHE
-from trials.gpus.forms import FORMS
-from trials.gpus.page import add_run
+from trials.gpus.forms import FORMS, SHARED_FORMS
+from trials.gpus.page import Cost, add_run
 from trials.gpus.runtimes import RUNTIMES, prepare, why_not
-from trials.gpus.table import FEW_GPUS, all_gpus, fill, summary
+from trials.gpus.table import FEW_GPUS, MACHINES, all_gpus, fill, fill_machines, summary
 
 if TYPE_CHECKING:
     from trials.gpus.table import Cell
@@ -37,19 +38,25 @@ def main(words: list[str]) -> int:
         if reason:
             print(f"{runtime.name}: can't be asked: {reason}", file=sys.stderr)
             return 2
-        folder, begun = CACHE / "gpus/run" / runtime.rocm, time.monotonic()
+        folder = CACHE / "gpus/run" / runtime.rocm
         folder.mkdir(parents=True, exist_ok=True)
         prepare(runtime, folder)
+        begun, before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
         gpus = FEW_GPUS if "--few" in options else all_gpus()
         own: list[Cell] = []
         for number, gpu in enumerate(gpus, 1):
             own += fill(runtime, folder, [gpu], tuple(FORMS))
             print(f"{runtime.name}: {gpu} ({number} of {len(gpus)})", file=sys.stderr, flush=True)
-        seconds = time.monotonic() - begun
-        print(f"{runtime.name}: {seconds:.0f} s", file=sys.stderr)
+        for machine in () if "--few" in options else MACHINES:
+            own += fill_machines(runtime, folder, [machine], SHARED_FORMS)
+            print(f"{runtime.name}: {' and '.join(map(str, machine))}", file=sys.stderr, flush=True)
+        after, seconds = getrusage(RUSAGE_CHILDREN), time.monotonic() - begun
+        processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        cost = Cost(round(seconds), round(processor), after.ru_maxrss >> 10)
+        print(f"{runtime.name}: {cost}", file=sys.stderr)
         cells += own
         if "--record" in options:
-            add_run(own, seconds)
+            add_run(own, cost)
     print("\n".join(summary(cells)))
     return 0 if all(cell.agrees for cell in cells) else 1
 

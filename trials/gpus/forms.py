@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
@@ -17,13 +20,30 @@ from rocwheel.device.extract import extract_code
 from rocwheel.device.make_bundle import make_bundle
 from rocwheel.device.retarget import Retarget
 from rocwheel.targets.retarget_pairs import parse_pairs
+from tests.support.fat_libraries import build_fat_library
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from rocwheel.device.edit_bundles import BundleEdit
 
 _PLAIN = Storage()
+_LIBRARY = "v22/libtwo.plain.so"
+
+_REGISTER = """
+void **__hipRegisterFatBinary(const void *);
+void __hipRegisterFunction(void **, const void *, const char *, const char *, int, ...);
+extern struct { unsigned magic, version; const void *binary, *unused; } __hip_wrappers[];
+static char handles[BUNDLES];
+__attribute__((constructor)) static void begin(void) {
+    for (int i = 0; i < BUNDLES; i++) {
+        void **bundle = __hipRegisterFatBinary(&__hip_wrappers[i]), *none = 0;
+        __hipRegisterFunction(bundle, &handles[i], KERNEL, KERNEL, -1, none, none, none, none, none);
+    }
+}
+"""
+"""What a compiler adds to a library with device code, for one kernel in each bundle."""
 
 
 def _fixture(name: str) -> Callable[[Path], object]:
@@ -39,9 +59,9 @@ def _pruned(name: str, *targets: str) -> Callable[[Path], object]:
     return lambda path: rewrite_device_code(FIXTURES / name, path, edit, _PLAIN)
 
 
-def _retargeted(name: str, *pairs: str) -> Callable[[Path], object]:
+def _retargeted(name: str, *pairs: str, storage: Storage = _PLAIN) -> Callable[[Path], object]:
     edit = Retarget(tuple(pair for text in pairs for pair in parse_pairs(text)))
-    return lambda path: rewrite_device_code(FIXTURES / name, path, edit, _PLAIN)
+    return lambda path: rewrite_device_code(FIXTURES / name, path, edit, storage)
 
 
 def _extracted(name: str, target: str) -> Callable[[Path], object]:
@@ -62,6 +82,84 @@ def _bundled(name: str, *targets: str) -> Callable[[Path], object]:
         shutil.rmtree(folder)
 
     return make
+
+
+_FAMILIES = {
+    "gfx900": ("gfx900", "gfx906"),
+    "gfx1010": ("gfx1010",),
+    "gfx1030": ("gfx1030",),
+    "gfx1100": ("gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151"),
+    "gfx1200": ("gfx1200",),
+}
+OFFICIAL = tuple(name for names in _FAMILIES.values() for name in names)
+"""Targets that packages of distributions have code for, and that the fixtures have."""
+_WITH_SIMILAR = ("gfx900", "gfx1010", "gfx1030", "gfx1150", "gfx1200")
+"""Those whose code other GPUs run."""
+
+
+def _official(storage: Storage, *, extended: bool) -> Callable[[Path], object]:
+    """Write a bundle with code for `OFFICIAL`, and with ``extended`` also for all GPUs that run the same code."""
+
+    def make(path: Path) -> None:
+        folder = path.with_name(f"{path.name}.parts")
+        codes: list[Path] = []
+        for family, names in _FAMILIES.items():
+            targets = [parse_target_id(name) for name in names]
+            found = extract_code(FIXTURES / f"hip/fam.{family}.hipfb", folder / family, targets)
+            codes += [path.parent / code.path for code in found]
+        make_bundle(codes, folder / "bundle", _PLAIN)
+        pairs = [pair for name in _WITH_SIMILAR if extended for pair in parse_pairs(f"{name}=extended")]
+        rewrite_device_code(folder / "bundle", path, Retarget(tuple(pairs)) if pairs else None, storage)
+        shutil.rmtree(folder)
+
+    return make
+
+
+def _linked(kernel: str, *names: str, edit: BundleEdit | None = None) -> Callable[[Path], object]:
+    """Link a library of bundles that contain ``kernel``; ``edit`` changes the last one."""
+
+    def make(path: Path) -> None:
+        last, source = path.with_name(f"{path.name}.last"), path.with_name(f"{path.name}.c")
+        rewrite_device_code(FIXTURES / names[-1], last, edit, _PLAIN)
+        bundles = [*((FIXTURES / name).read_bytes() for name in names[:-1]), last.read_bytes()]
+        source.write_text(_REGISTER)
+        options = [f'-DKERNEL="{kernel}"', f"-DBUNDLES={len(names)}", "-fPIC", "-x", "c", str(source)]
+        build_fat_library(path, bundles, options=options)
+        last.unlink()
+        source.unlink()
+
+    return make
+
+
+def _split(name: str) -> Callable[[Path], Path]:
+    """Split a library into a host part and archives, and put them together in one folder."""
+
+    def make(path: Path) -> Path:
+        folder = path.with_name(f"{path.name}.installed")
+        _command("split", FIXTURES / name, "--output", path.with_name(f"{path.name}.split"))
+        for part in path.with_name(f"{path.name}.split").iterdir():
+            shutil.copytree(part, folder, dirs_exist_ok=True)
+        return folder / Path(name).name
+
+    return make
+
+
+def _joined(name: str, *options: str) -> Callable[[Path], Path]:
+    """Split a library, and join it again."""
+
+    def make(path: Path) -> Path:
+        split, joined = path.with_name(f"{path.name}.split"), path.with_name(f"{path.name}.joined")
+        _command("split", FIXTURES / name, "--output", split)
+        parts = sorted(part for part in split.iterdir() if part.name != "host")
+        _command("join", split / "host", *parts, "--output", joined, *options)
+        return joined / Path(name).name
+
+    return make
+
+
+def _command(*words: str | Path) -> None:
+    command = [sys.executable, "-m", "rocwheel", "device", *map(str, words)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 FORMS: dict[str, Callable[[Path], object]] = {
@@ -95,15 +193,50 @@ FORMS: dict[str, Callable[[Path], object]] = {
     "clang 16, the code object for gfx90a:xnack+": _extracted("v16/saxpy.hipfb", "gfx90a:xnack+"),
     "clang 22, the code object for gfx906": _extracted("v22/saxpy.hipfb", "gfx906"),
     "clang 16, code objects bundled again": _bundled("v16/saxpy.hipfb", "gfx906", "gfx1030", "gfx90a:xnack+"),
+    "official code, plain": _official(_PLAIN, extended=False),
+    "official code retargeted, plain": _official(_PLAIN, extended=True),
+    "official code retargeted, compressed version 2": _official(Storage(compress=True, rocm="6.4"), extended=True),
+    "official code retargeted, compressed version 3": _official(Storage(compress=True, version=3), extended=True),
+    "library of clang 16": _linked("saxpy", "v16/saxpy.hipfb"),
+    "library of clang 16, two bundles": _linked(
+        "saxpy", "v16/saxpy.hipfb", "v16/saxpy.hipfb", edit=Prune((parse_target_id("gfx1030"),))
+    ),
+    "library of clang 16, retargeted": _linked(
+        "saxpy", "v16/saxpy.hipfb", edit=Retarget((*parse_pairs("gfx1030=gfx1031,gfx1035"),))
+    ),
+    "library of clang 18, compressed version 1": _fixture("v18/libtwo.ccob.so"),
+    "library of clang 22": _fixture(_LIBRARY),
+    "library of clang 22, compressed version 3": _fixture("v22/libtwo.ccob.so"),
+    "library of clang 22, relocatable code": _fixture("v22/libtwo.rdc.so"),
+    "library of clang 22, relocatable code, compressed": _fixture("v22/libtwo.rdcccob.so"),
+    "library of clang 22, retargeted to extended, for 6.4": _retargeted(
+        _LIBRARY, "gfx1030=extended", storage=Storage(compress=True, rocm="6.4")
+    ),
+    "library of clang 22, retargeted to extended, version 3": _retargeted(
+        _LIBRARY, "gfx1030=extended", storage=Storage(compress=True, version=3)
+    ),
+    "library of clang 22, compressed by rocwheel for 6.4": _stored(_LIBRARY, Storage(compress=True, rocm="6.4")),
+    "library of clang 22, pruned": _pruned(_LIBRARY, "gfx906", "gfx1030"),
+    "library of clang 22, split, with its archives": _split(_LIBRARY),
+    "library of clang 22, split and joined": _joined(_LIBRARY),
+    "library of clang 22, split and joined compressed": _joined("v22/libtwo.ccob.so"),
+    "library with generic targets": _linked("_Z5helloi", "hip/fam.gfx1030.hipfb", "hip/fam.gfx1030.hipfb"),
 }
-"""How each file of the table is made, by its name."""
+"""How each file of the table is made, by its name. A maker may return another path than the one that it is given."""
+
+ORIGINAL_FORM, *EXTENDED_FORMS = (name for name in FORMS if name.startswith("official code"))
+"""The file with code for `OFFICIAL`, and what `retarget` made of it."""
+SHARED_FORMS = ("clang 16", *(name for name in FORMS if name.startswith("library")))
+"""The forms for machines with several GPUs: a module, which is loaded for one GPU, and the libraries."""
 
 
 def make_form(name: str, path: Path) -> Path:
-    """Write the form called ``name`` to ``path``, and return it."""
+    """Write the form called ``name`` to ``path`` or beside it, and return it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    FORMS[name](path)
-    return path
+    for old in path.parent.glob(f"{path.name}.*"):
+        shutil.rmtree(old)
+    made = FORMS[name](path)
+    return made if isinstance(made, Path) else path
 
 
 def code_hashes(path: Path) -> dict[str, str]:

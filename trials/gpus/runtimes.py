@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -17,12 +18,15 @@ import msgspec
 from tests.support.places import CACHE, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _HERE = Path(__file__).parent
 _LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
-_NO_BINARY = "hipErrorNoBinaryForGpu"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_BINARY = "hipErrorNoBinaryForGpu"
 _NOT_READ = "Invalid FatMagic"
+NO_KERNEL = -2
+"""The status in ``probe.py`` of a bundle without kernels, whose code nothing asks for."""
 LIMIT = 300
 """Seconds for one process, on a machine that has much else to do."""
 
@@ -80,14 +84,21 @@ class LoadedObject(msgspec.Struct, frozen=True):
     status: int
 
 
+class LoadedBundle(msgspec.Struct, frozen=True):
+    """What a runtime did with a module, or with a bundle that a library registers."""
+
+    status: int
+    """What HIP returned."""
+    loaded: tuple[LoadedObject, ...] = ()
+
+
 class _Line(msgspec.Struct, frozen=True):
     begun: str = ""
     file: str = ""
     gpu: str = ""
-    device: int = 0
     devices: int = -1
     status: int = -1
-    loaded: tuple[LoadedObject, ...] = ()
+    bundles: tuple[LoadedBundle, ...] = ()
 
 
 class Answer(NamedTuple):
@@ -97,15 +108,16 @@ class Answer(NamedTuple):
     gpu: str
     """The GPU's target as the runtime names it; empty if the runtime doesn't know the GPU."""
     status: int | None
-    """What hipModuleLoadData returned, or `None` if it ended the process."""
+    """The first error that HIP returned, or 0, or `None` if it ended the process."""
     how: str = ""
     """How the process ended: what HIP said of it, or a signal, or a status with the last words."""
-    loaded: tuple[LoadedObject, ...] = ()
+    bundles: tuple[LoadedBundle, ...] = ()
+    """The module, or each bundle that a library registers, in their order."""
 
     @property
-    def is_loaded(self) -> bool:
-        """Whether the runtime loaded the file's code."""
-        return self.status == 0
+    def loaded(self) -> tuple[LoadedObject, ...]:
+        """The code objects that were loaded without an error."""
+        return tuple(one for bundle in self.bundles if bundle.status == 0 for one in bundle.loaded)
 
 
 def why_not(runtime: Runtime) -> str:
@@ -138,60 +150,83 @@ def prepare(runtime: Runtime, folder: Path) -> None:
         subprocess.run(["bash", script, runtime.chroot, _chroot(runtime), *runtime.packages], check=True)  # noqa: S607 (bash of PATH)
 
 
-def ask(runtime: Runtime, folder: Path, machine: Path, files: Sequence[Path]) -> Iterator[Answer]:
-    """Yield what a runtime does with each file on the first GPU of ``machine``; machine and files are in ``folder``.
+def ask(runtime: Runtime, folder: Path, machine: Path, files: Sequence[Path], *, device: int = 0) -> Iterator[Answer]:
+    """Yield what a runtime does with each file on a GPU of ``machine``; machine and files are in ``folder``.
 
-    ``folder`` is the one that `prepare` was called with.
+    ``folder`` is the one that `prepare` was called with, and ``device`` is the GPU's number in the machine.
     """
     rest = list(files)
     while rest:
-        lines, how = _run(runtime, folder, machine, rest)
+        shown = _shown(runtime, folder)
+        words = [runtime.library, str(shown / "witness.so"), str(device)]
+        ended = run(
+            runtime, folder, machine, ["probe.py", *words, *(str(shown / file.relative_to(folder)) for file in rest)]
+        )
+        lines = [msgspec.json.decode(line, type=_Line) for line in ended.output.splitlines() if line.startswith("{")]
         answered = [line for line in lines if line.file]
         for line, file in zip(answered, rest, strict=False):
-            yield Answer(file, line.gpu, line.status, loaded=line.loaded)
+            status = next((bundle.status for bundle in line.bundles if bundle.status), 0)
+            yield Answer(file, line.gpu, status, bundles=line.bundles)
         seen = next((line for line in lines if line.devices >= 0), None)
-        if seen is not None and seen.devices < 1:
+        if seen is not None and seen.devices <= device:
             yield from (Answer(file, "", seen.status or 100) for file in rest)
             return
         if len(answered) < len(rest):
-            yield Answer(rest[len(answered)], "", None, how if seen else f"no GPU: {how}")
+            yield Answer(rest[len(answered)], "", None, ended.how if seen else f"no GPU: {ended.how}")
         rest = rest[len(answered) + 1 :]
 
 
-def _run(runtime: Runtime, folder: Path, machine: Path, files: Sequence[Path]) -> tuple[list[_Line], str]:
-    """Run a process; return its lines, and how it ended."""
-    shown = Path("/mnt/work") if runtime.chroot else folder
+class Ended(NamedTuple):
+    """How a process ended."""
+
+    output: str
+    errors: str
+    status: int
+    how: str
+    """What HIP said of it, or a signal, or a status with the last words."""
+
+
+def _shown(runtime: Runtime, folder: Path) -> Path:
+    """Return where a process of the runtime sees ``folder``."""
+    return Path("/mnt/work") if runtime.chroot else folder
+
+
+def run(
+    runtime: Runtime, folder: Path, machine: Path, command: Sequence[str], *, environment: Mapping[str, str] = _NOTHING
+) -> Ended:
+    """Run a program of Python in ``folder``, with its arguments, where the runtime is, on ``machine``."""
+    shown = _shown(runtime, folder)
     output = folder / "output"
     output.mkdir(exist_ok=True)
     (output / "witness").unlink(missing_ok=True)
     written = Path("/mnt/home") if runtime.chroot else output
-    environment = {
+    given = {
         "STANDIN_MACHINE": shown / machine.relative_to(folder),
         "STANDIN_COUNTS": written / "counts",
         "WITNESS": written / "witness",
         "LD_PRELOAD": f"{shown / 'standin.so'} {shown / 'witness.so'}",
         # With its cache, comgr 7.0.2 gives the first compressed bundle's code for every later one.
         "AMD_COMGR_CACHE": "0",
+        **environment,
     }
-    words = ["env", *(f"{name}={value}" for name, value in environment.items()), "/usr/bin/python3"]
-    words += [str(shown / "probe.py"), runtime.library, *(str(shown / file.relative_to(folder)) for file in files)]
+    program, *arguments = command
+    words = ["env", *(f"{name}={value}" for name, value in given.items()), "/usr/bin/python3", str(shown / program)]
+    words += arguments
     if runtime.chroot:
         places = ["-s", f"work={folder}", "-h", str(output)]
         words = ["bash", str(ROOT / "scripts/enter-chroot.sh"), *places, str(_chroot(runtime)), "root", *words]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False, errors="replace")
     except subprocess.TimeoutExpired as e:
-        text = e.stdout.decode() if isinstance(e.stdout, bytes) else e.stdout or ""
-        return _lines(text), f"no answer within {LIMIT} seconds"
-    known = next((text for text in (_NO_BINARY, _NOT_READ) if text in done.stderr), "")
+        heard, said = (text.decode() if isinstance(text, bytes) else text or "" for text in (e.stdout, e.stderr))
+        return Ended(heard, said, -1, f"no answer within {LIMIT} seconds")
+    known = next((text for text in (NO_BINARY, _NOT_READ) if text in done.stderr), "")
     # A negative status is this process's own child that a signal ended, and 128 and more is what a shell says of one.
     signal = -done.returncode if done.returncode < 0 else done.returncode - 128
-    ended = f"signal {signal}" if signal > 0 else f"status {done.returncode}: {done.stderr.strip()[-200:]}"
-    return _lines(done.stdout), known or ended
-
-
-def _lines(text: str) -> list[_Line]:
-    return [msgspec.json.decode(line, type=_Line) for line in text.splitlines() if line.startswith("{")]
+    ended = (
+        f"signal {signal}" if signal > 0 else f"status {done.returncode}: {done.stderr.strip().rpartition(chr(10))[2]}"
+    )
+    return Ended(done.stdout, done.stderr, done.returncode, known or ended)
 
 
 def _chroot(runtime: Runtime) -> Path:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects import FEATURES, TargetId
+from rocwheel.binary.code_objects import FEATURES, TargetId, parse_target_id
 from rocwheel.core.errors import RocwheelError
 from rocwheel.device.runs_on import judge_files
-from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog, why_unknown
 from rocwheel.targets.compatibility import Runtime as Rules
 from rocwheel.targets.compatibility import settings_of
 from trials.gpus.forms import code_hashes, make_form
 from trials.gpus.machines import OLDEST_MAJOR, write_machine
-from trials.gpus.runtimes import Answer, Runtime, ask
+from trials.gpus.runtimes import NO_BINARY, NO_KERNEL, Answer, Runtime, ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +38,25 @@ FEW_GPUS = tuple(
     )
 )
 
+_MACHINES = """
+gfx1030 gfx1030
+gfx1030 gfx1031
+gfx1031 gfx1030
+gfx1036 gfx1030
+gfx1030 gfx1036
+gfx1100 gfx1103
+gfx1100 gfx1201
+gfx900:xnack- gfx1100
+gfx906:sramecc+:xnack- gfx1030
+gfx90a:sramecc+:xnack- gfx90a:sramecc+:xnack-
+gfx90a:sramecc+:xnack+ gfx942:sramecc+:xnack+
+gfx906:sramecc+:xnack- gfx90a:sramecc+:xnack- gfx1030
+"""
+MACHINES = tuple(tuple(map(parse_target_id, line.split())) for line in _MACHINES.strip().splitlines())
+"""Machines with several GPUs: equal, similar, and different ones, and cards beside the GPU of a processor."""
+
+_NO_RESULT = ("no answer", "no GPU", "no kernel", "status")
+
 
 class Cell(msgspec.Struct, frozen=True):
     """What a runtime did with a file on a GPU, and what the rules say."""
@@ -46,14 +65,19 @@ class Cell(msgspec.Struct, frozen=True):
     gpu: str
     form: str
     status: int | None
-    """What hipModuleLoadData returned, or `None` if the process ended."""
+    """The first error that HIP returned, or 0, or `None` if the process ended."""
     how: str
     taken: str
-    """The target of the code object that the runtime loaded, or an empty string if it loaded none."""
+    """The target of the code object that the runtime loaded, or an empty string if it loaded none.
+
+    If several bundles of a library differ, their targets are joined.
+    """
     said: str
     """The target of the code that the rules select, or an empty string if they select none."""
     why: str
     """The reason of the rules."""
+    machine: str = ""
+    """The machine's GPUs, if it has several."""
 
     @property
     def agrees(self) -> bool:
@@ -63,7 +87,7 @@ class Cell(msgspec.Struct, frozen=True):
     @property
     def fault(self) -> str:
         """How the runtime and the rules differ, or an empty string if they agree."""
-        if self.status is None and self.how.startswith(("no answer", "no GPU", "status")):
+        if self.how.startswith(_NO_RESULT):
             return f"no result: {self.how}"
         if self.taken == self.said:
             return ""
@@ -80,36 +104,61 @@ def all_gpus() -> tuple[TargetId, ...]:
 
 def fill(runtime: Runtime, folder: Path, gpus: Iterable[TargetId], forms: Sequence[str]) -> Iterator[Cell]:
     """Yield the cells of a runtime's table; ``folder`` is the one that `prepare` was called with."""
-    files = {make_form(name, folder / "files" / _file_name(name)).name: name for name in forms}
-    for gpu in gpus:
-        machine = folder / "machines" / str(gpu).replace(":", "_")
+    yield from fill_machines(runtime, folder, [(gpu,) for gpu in gpus], forms)
+
+
+def fill_machines(
+    runtime: Runtime, folder: Path, machines: Iterable[Sequence[TargetId]], forms: Sequence[str]
+) -> Iterator[Cell]:
+    """Yield the cells of a runtime's table for each GPU of machines with several."""
+    files = {make_form(name, folder / "files" / _file_name(name)): name for name in forms}
+    for gpus in machines:
+        machine = folder / "machines" / "-".join(map(str, gpus)).replace(":", "_")
         shutil.rmtree(machine, ignore_errors=True)
-        write_machine(machine, [gpu])
-        for answer in ask(runtime, folder, machine, [folder / "files" / file for file in files]):
-            yield _cell(runtime, gpu, files[answer.file.name], answer)
+        write_machine(machine, gpus)
+        # HIP doesn't count GPUs that its release doesn't know.
+        seen = [gpu for gpu in gpus if not why_unknown(gpu.processor, runtime.rocm)]
+        for device, gpu in enumerate([*seen, *(gpu for gpu in gpus if gpu not in seen)]):
+            for answer in ask(runtime, folder, machine, list(files), device=device):
+                yield _cell(runtime, gpus, gpus.index(gpu), files[answer.file], answer)
 
 
-def _cell(runtime: Runtime, gpu: TargetId, form: str, answer: Answer) -> Cell:
-    said, why = _verdict(runtime, gpu, answer.file)
-    taken = ""
-    if answer.is_loaded:
-        found = [_hashes(answer.file).get(one.sha256, "") for one in answer.loaded]
-        taken = next((target for target in found if target), "code that isn't in the file")
+def _cell(runtime: Runtime, gpus: Sequence[TargetId], device: int, form: str, answer: Answer) -> Cell:
+    said, why = _verdict(runtime, gpus, device, answer.file)
+    how = "no kernel asks for a bundle" if any(bundle.status == NO_KERNEL for bundle in answer.bundles) else answer.how
+    hashes = _hashes(answer.file)
+    # HIP loads only what it found, so that an object with an error of the loader is one that was refused.
+    taken = _joined(
+        next((hashes.get(one.sha256, "code that isn't in the file") for one in bundle.loaded if not bundle.status), "")
+        for bundle in answer.bundles
+    )
     if taken and not said and runtime.known_as and runtime.known_as in why:
         # Rules of AMD's build; their reason names these packages as an exception.
         said = taken
-    return Cell(runtime.name, str(gpu), form, answer.status, answer.how, taken, said, why)
+    if answer.how == NO_BINARY and "none" in said.split(" + "):
+        # The process ends although other bundles of the library have code. In no case does the library run.
+        said = ""
+    machine = " ".join(map(str, gpus)) if len(gpus) > 1 else ""
+    return Cell(runtime.name, str(gpus[device]), form, answer.status, how, taken, said, why, machine)
 
 
-def _verdict(runtime: Runtime, gpu: TargetId, file: Path) -> tuple[str, str]:
+def _joined(codes: Iterable[str]) -> str:
+    """Return the code of a file's bundles, or an empty string if none has any."""
+    found = sorted(codes)
+    each = sorted({code or "none" for code in found})
+    return (each[0] if len(each) == 1 else " + ".join(code or "none" for code in found)) if any(found) else ""
+
+
+def _verdict(runtime: Runtime, gpus: Sequence[TargetId], device: int, file: Path) -> tuple[str, str]:
     """Return the target that the rules select, and their reason."""
     try:
-        verdicts = judge_files([file], [gpu], rocm=runtime.rocm)
+        verdicts = judge_files([file], gpus, rocm=runtime.rocm, is_machine=len(gpus) > 1)
     except RocwheelError as e:
         return "", str(e)
-    [stock] = [verdict for verdict in verdicts if verdict.runtime is Rules.STOCK]
-    [use] = stock.uses
-    return str(use.code) if use.code else "", use.reason
+    own = [verdict for verdict in verdicts if verdict.runtime is Rules.STOCK and verdict.gpu == gpus[device]]
+    uses = [use for verdict in own[:1] for use in verdict.uses]
+    said = _joined(str(use.code) if use.code else "" for use in uses for _ in range(use.bundles))
+    return said, "; ".join(dict.fromkeys(use.reason for use in uses))
 
 
 @cache
@@ -128,9 +177,12 @@ def summary(cells: Sequence[Cell]) -> list[str]:
         own = [cell for cell in cells if cell.runtime == name]
         good = sum(cell.agrees for cell in own)
         gpus, forms = len({cell.gpu for cell in own}), len({cell.form for cell in own})
-        lines.append(f"{name}: {good:,} of {len(own):,} cells agree ({gpus} GPUs, {forms} files)")
+        machines = len({cell.machine for cell in own if cell.machine})
+        counts = f"{gpus} GPUs, {forms} files" + (f", {machines} machines with several GPUs" if machines else "")
+        lines.append(f"{name}: {good:,} of {len(own):,} cells agree ({counts})")
         groups = Counter((cell.form, cell.fault) for cell in own if not cell.agrees)
         for (form, fault), count in groups.items():
-            which = ", ".join(cell.gpu for cell in own if (cell.form, cell.fault) == (form, fault))
+            alike = [cell for cell in own if (cell.form, cell.fault) == (form, fault)]
+            which = ", ".join(f"{cell.gpu} in {cell.machine}" if cell.machine else cell.gpu for cell in alike)
             lines.append(f"  {form}: {fault} [{count}: {which}]")
     return lines

@@ -4,6 +4,9 @@
  * line of JSON to the file that WITNESS names for each code object that is loaded for a GPU: the GPU's ISA, the code
  * object's SHA-256, size, e_flags and ABI version, the file it lies in if that is known, and what the loader returned.
  *
+ * It also stands before the two functions that libraries call to register their fat binaries and kernels. A program can
+ * then force HIP to load the code of each: see `witness_registered`.
+ *
  * Build: gcc -O2 -shared -fPIC -o witness.so witness.c -ldl -lpthread
  */
 #define _GNU_SOURCE
@@ -156,4 +159,61 @@ int hsa_executable_load_agent_code_object(uint64_t executable, uint64_t agent, u
     pthread_mutex_unlock(&lock);
     fclose(output);
     return status;
+}
+
+/* What libraries call when they are loaded. A runtime takes a fat binary with code that it can't read, or none. */
+
+static struct registered { const void *bundle, *kernel; void *handle; } registered[4096];
+static unsigned registered_count;
+
+static void *hip(const char *name) {
+    static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+    void *function = NULL;
+    for (unsigned i = 0; i < sizeof names / sizeof *names && !function; i++) {
+        void *library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (library) function = dlsym(library, name);
+    }
+    if (!function) {
+        fprintf(stderr, "witness: HIP has no %s\n", name);
+        _exit(3);
+    }
+    return function;
+}
+
+#define HIP(name) (__typeof__(&name))hip(#name)
+
+struct wrapper { uint32_t magic, version; const void *binary; };
+
+void **__hipRegisterFatBinary(const struct wrapper *wrapper) {
+    void **handle = (HIP(__hipRegisterFatBinary))(wrapper);
+    pthread_mutex_lock(&lock);
+    if (registered_count < sizeof registered / sizeof *registered)
+        registered[registered_count++] = (struct registered){wrapper->binary, NULL, handle};
+    pthread_mutex_unlock(&lock);
+    return handle;
+}
+
+void __hipRegisterFunction(void **handle, const void *kernel, char *name, const char *device_name, unsigned limit, void *thread,
+                           void *block, void *block_size, void *grid_size, int *warp_size) {
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < registered_count; i++)
+        if (handle && registered[i].handle == handle && !registered[i].kernel) registered[i].kernel = kernel;
+    pthread_mutex_unlock(&lock);
+    (HIP(__hipRegisterFunction))(handle, kernel, name, device_name, limit, thread, block, block_size, grid_size, warp_size);
+}
+
+/* Libraries that are linked without the C library's start files lack this function, which unregisters their code. */
+int atexit(void (*function)(void)) {
+    (void)function;
+    return 0;
+}
+
+/* For programs: the address of the bundle that was registered as the one with this number, whether HIP accepted it, and its
+ * first kernel. Returns 0 if there are no more. Without a kernel, nothing can ask for the bundle's code. */
+int witness_registered(unsigned number, const void **bundle, int *accepted, const void **kernel) {
+    if (number >= registered_count) return 0;
+    *bundle = registered[number].bundle;
+    *accepted = registered[number].handle != NULL;
+    *kernel = registered[number].kernel;
+    return 1;
 }

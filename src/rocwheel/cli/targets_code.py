@@ -232,8 +232,8 @@ def runs_on(
     same result; -v prints a line for each file.
 
     The result depends on the HIP release; see --rocm. Without --rocm, each line names the releases that it applies to.
-    With `native`, the command checks all GPUs of this machine together. If the archive of a split library lacks code
-    for one GPU, the other GPUs get no code either.
+    With `native`, the command checks all GPUs of this machine together. If a library or its archive lacks code for one
+    GPU, other GPUs can get no code either.
 
     The exit status is 1 if a stock runtime finds no code in at least one case. It is 2 if a file can't be read; the
     other files are still checked.

@@ -36,13 +36,24 @@ from rocwheel.binary.code_objects import (
 )
 from rocwheel.binary.elf.facts import read_soname
 from rocwheel.binary.elf.header import HEADER_SIZE
+from rocwheel.binary.kind import is_elf
 from rocwheel.binary.kpack.archive import KpackError
+from rocwheel.binary.pe.header import is_pe64
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.scratch import temporary_folder
 from rocwheel.core.workers import map_skipping, raise_all
 from rocwheel.device.kpack_code import GivenArchives, UnitLookup, open_kpack_code
-from rocwheel.device.selection import BundleCode, EntryCode, SelectedCode, needed_runtime, select_loaded, select_stored
+from rocwheel.device.selection import (
+    BundleCode,
+    EntryCode,
+    OtherGpus,
+    SelectedCode,
+    needed_runtime,
+    select_loaded,
+    select_registered,
+    select_stored,
+)
 from rocwheel.device.surroundings import completeness_of, find_debs, unpack_deb
 from rocwheel.targets.catalog import first_knowing, why_unknown
 from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
@@ -131,8 +142,9 @@ def judge_files(
     Packages are wheels and Debian packages.
 
     A split library's code comes from the archives that are installed next to it, and from the archives among all
-    inputs. The inputs are treated as if installed together. With ``is_machine``, all GPUs are in one machine. In that
-    case, an archive that lists one of the GPUs but lacks its code blocks the code for all GPUs.
+    inputs. The inputs are treated as if installed together. With ``is_machine``, all GPUs are in one machine, in this
+    order. In that case, a library that lacks code for one of the GPUs blocks its code for others. An archive that lists
+    one of the GPUs but lacks its code blocks the code for all GPUs.
 
     With ``rocm``, a ROCm release, there is one verdict for that release. Otherwise, there is one verdict for each range
     of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs by
@@ -272,8 +284,9 @@ def _judge(
     is_machine: bool,
     rocm: str,
 ) -> Iterator[FileVerdict]:
-    for agent, gpus in settings.items():
-        beside = [gpu for other, others in settings.items() if other != agent for gpu in others] if is_machine else []
+    each = [tuple(gpus) for gpus in settings.values()]
+    for number, gpus in enumerate(each):
+        beside = OtherGpus(tuple(each[:number]), tuple(each[number + 1 :])) if is_machine else OtherGpus()
         for gpu in gpus:
             for runtime in Runtime:
                 verdict = FileVerdict(found.name, found.place, gpu, runtime, (), code.is_elsewhere)
@@ -293,13 +306,14 @@ class _Code(NamedTuple):
     """For a split library, the headers of the code objects, keyed by archive name and ordinal."""
     hip: HipRuntime | None = None
     """The HIP runtime that a library needs."""
+    is_registered: bool = False
+    """Whether a library registers the bundles. A program loads other bundles itself, for one GPU at a time."""
 
-    def uses(
-        self, gpu: TargetId, runtime: Runtime, release: HipRelease, beside: Sequence[TargetId]
-    ) -> tuple[SelectedCode, ...]:
+    def uses(self, gpu: TargetId, runtime: Runtime, release: HipRelease, beside: OtherGpus) -> tuple[SelectedCode, ...]:
         """Return the code that a release uses from each bundle."""
-        own = (select_loaded(bundle, gpu, runtime, release) for bundle in self.loaded)
-        found = (select_stored(lookup, gpu, release, self.headers, beside) for lookup in self.lookups)
+        others = beside if self.is_registered else OtherGpus()
+        own = (select_registered(bundle, gpu, runtime, release, others) for bundle in self.loaded)
+        found = (select_stored(lookup, gpu, release, self.headers, beside.targets) for lookup in self.lookups)
         return tuple(msgspec.structs.replace(use, bundles=count) for use, count in Counter((*own, *found)).items())
 
     def unused(self, reason: str) -> tuple[SelectedCode, ...]:
@@ -342,7 +356,8 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
             loaded = tuple(_archived(_unit_entries(unit, headers, found.name)) for unit in kpack.units)
             return _Code(loaded, keys=tuple(unit.key for unit in kpack.units))
     loaded = tuple(_loaded(data, found.name))
-    return _Code(loaded, hip=needed_runtime(data, name=found.name)) if loaded else None
+    is_host = is_pe64(data) or (is_elf(data) and not is_code_object(data))
+    return _Code(loaded, hip=needed_runtime(data, name=found.name), is_registered=is_host) if loaded else None
 
 
 def _stored_headers(kpack: KpackCode, given: GivenArchives | None = None) -> dict[tuple[str, int], LoadedHeader]:
@@ -398,9 +413,7 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
     return not named or any(fit(target, verdict.gpu, runtime) is not Fit.NONE for target in named)
 
 
-def _verdicts_by_release(
-    verdict: FileVerdict, code: _Code, beside: Sequence[TargetId], rocm: str
-) -> Iterator[FileVerdict]:
+def _verdicts_by_release(verdict: FileVerdict, code: _Code, beside: OtherGpus, rocm: str) -> Iterator[FileVerdict]:
     """Yield the verdict for a release, or for each range of releases that use the same code for the same reasons.
 
     If the release, or any runtime that a library needs by name, doesn't know the GPU, no code runs.
@@ -420,7 +433,8 @@ def _verdicts_by_release(
     unknown = why_unknown(processor, lacking[-1].last) if lacking else ""
     spans: list[tuple[tuple[SelectedCode, ...], int, int]] = []
     for number, row in enumerate(rows):
-        uses = code.unused(unknown) if row in lacking else code.uses(verdict.gpu, verdict.runtime, row, beside)
+        others = beside.known_to(rocm or row.last)
+        uses = code.unused(unknown) if row in lacking else code.uses(verdict.gpu, verdict.runtime, row, others)
         begin = spans.pop()[1] if spans and set(spans[-1][0]) == set(uses) else number
         spans.append((uses, begin, number))
     floor, last = next((number for number, row in enumerate(rows) if code.is_read_by(row)), 0), len(rows) - 1

@@ -9,6 +9,7 @@ import msgspec
 from rocwheel.binary.bundles.runtimes import (
     Archives,
     Generics,
+    Lacking,
     find_runtime,
     first_reader,
     first_with_archives,
@@ -20,7 +21,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.binary.pe.facts import read_pe
 from rocwheel.binary.pe.header import is_pe64
-from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.catalog import load_catalog, why_unknown
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit
 from rocwheel.targets.target_set import text_sort_key
 
@@ -109,6 +110,44 @@ def select_loaded(bundle: BundleCode, agent: TargetId, runtime: Runtime, release
         return _nothing("; ".join(reasons) or "no device code")
     refused = _why_refused(choice.code, found[choice.index].header, agent, runtime, release)
     return _nothing(refused) if refused else SelectedCode(choice.code, choice.fit, choice.reason, 1)
+
+
+class OtherGpus(NamedTuple):
+    """The other GPUs of a machine. Each is a tuple of targets, one for each setting that it may have."""
+
+    earlier: tuple[tuple[TargetId, ...], ...] = ()
+    """The GPUs before this one, in the order of the runtime."""
+    later: tuple[tuple[TargetId, ...], ...] = ()
+
+    @property
+    def targets(self) -> list[TargetId]:
+        """Every setting of every other GPU."""
+        return [target for settings in (*self.earlier, *self.later) for target in settings]
+
+    def known_to(self, rocm: str) -> OtherGpus:
+        """Return the GPUs that a ROCm release knows. An empty string means all."""
+        known = [
+            tuple(settings for settings in gpus if not rocm or not why_unknown(settings[0].processor, rocm))
+            for gpus in self
+        ]
+        return OtherGpus(*known)
+
+
+def select_registered(
+    bundle: BundleCode, agent: TargetId, runtime: Runtime, release: HipRelease, beside: OtherGpus
+) -> SelectedCode:
+    """Return the code that a GPU gets from a library's bundle, in a machine with the GPUs ``beside`` it.
+
+    A runtime looks for the code for all GPUs together when the library registers the bundle.
+    """
+    own = select_loaded(bundle, agent, runtime, release)
+    others = beside.earlier if release.lacking is Lacking.LATER else (*beside.earlier, *beside.later)
+    for settings in others:
+        alike = [gpu for gpu in settings if None in (gpu.xnack, agent.xnack) or gpu.xnack == agent.xnack]
+        if own.code and not any(select_loaded(bundle, gpu, runtime, release).code for gpu in alike or settings):
+            which = "every" if release.lacking is Lacking.ALL else "every later"
+            return _nothing(f"next to {settings[0]}: no code for it, so this runtime gives {which} GPU none")
+    return own
 
 
 def _first_fitting(entries: Sequence[EntryCode], agent: TargetId) -> list[EntryCode]:

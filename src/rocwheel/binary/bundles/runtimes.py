@@ -40,6 +40,14 @@ class Archives(str, Enum):
     ALL = "all"
 
 
+class Lacking(str, Enum):
+    """Which GPUs of a machine get no code from a library's bundle because another GPU has no code in it."""
+
+    ALL = "all"
+    LATER = "later"
+    """Those after the first GPU without code."""
+
+
 class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The device code that ROCm releases from ``since`` to ``last`` read; ``last`` is empty for the current range."""
 
@@ -49,6 +57,7 @@ class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     code_objects: tuple[int, ...]
     generics: Generics
     archives: Archives
+    lacking: Lacking
     evidence: str
     last: str = ""
     without_generics: tuple[str, ...] = ()
