@@ -128,7 +128,7 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
             "ROCm version: 'banana'; expected a version such as 6.4",
         ),
         (["compress", "mach/flags.22"], "no bundles of device code; expected a fat binary or a bundle file"),
-        (["prune", "v22/libtwo.plain.so", "--targets", "gfx942"], "has no code for any target to keep"),
+        (["prune", "v22/libtwo.plain.so", "--targets", "gfx942"], "has no code for any of the targets to keep"),
         (
             ["retarget", "gfx1030=gfx1100", "v22/libtwo.plain.so"],
             "FROM=TO: no rule says that code for gfx1030 runs on gfx1100; expected one of gfx1031, gfx1032, gfx1033, ",

@@ -229,7 +229,9 @@ def test_a_wheel_that_pruning_would_leave_without_code_is_refused(run: Run, tmp_
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/Kernels.hsaco": code.read_bytes()})
     out = tmp_path / wheel.name
     done = run("device", "prune", wheel, "-k", "gfx906", "-o", out)
-    found = "has no code for any target to keep; expected code for one of gfx906. The wheel has code for gfx1030."
+    found = (
+        "has no code for any of the targets to keep; expected code for one of gfx906. The wheel has code for gfx1030."
+    )
     assert (done.status, f"error: {wheel}: {found}" in done.stderr, out.exists()) == (2, True, False)
     assert run("device", "prune", wheel, "-k", "gfx906", "-o", out, "--allow-missing").status == 0
 

@@ -150,7 +150,8 @@ def test_bundle_in_which_nothing_goes_is_not_rewritten(fixture: Fixture) -> None
 
 def test_bundle_without_any_code_to_keep_is_refused(fixture: Fixture) -> None:
     message = (
-        "libx.so: bundle 0 at offset 0x1000: has no code for any target to keep; expected code for one of gfx942. "
+        "libx.so: bundle 0 at offset 0x1000: has no code for any of the targets to keep; expected code "
+        "for one of gfx942. "
         "It has code for gfx906, gfx90a:xnack+, gfx1030."
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):

@@ -144,7 +144,8 @@ def test_pruned_archive_keeps_what_its_table_says_of_entries(tmp_path: Path) -> 
 
 def test_archive_without_code_for_a_target_to_keep_is_refused(tmp_path: Path) -> None:
     message = (
-        f"{tmp_path}/x.kpack: offset 0x0: has no code for any target to keep; expected code for one of gfx942. It has"
+        f"{tmp_path}/x.kpack: offset 0x0: has no code for any of the targets to keep; expected "
+        f"code for one of gfx942. It has"
     )
     offered = "gfx906, gfx906:xnack-, gfx90a:xnack+, gfx11-generic"
     with pytest.raises(InputError, match=f"^{re.escape(f'{message} code for {offered}.')}$"):
@@ -334,7 +335,7 @@ def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path:
         (
             prune_of_rewrite("gfx906"),
             REWRITE_PLAIN,
-            "has no code for any target to keep; expected code for one of gfx906.",
+            "has no code for any of the targets to keep; expected code for one of gfx906.",
         ),
         (
             prune_of_rewrite("gfx906", allow_empty=True),

@@ -35,7 +35,7 @@ from tests.support.kpack_files import make_kpack, split_two
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
-PROBLEM = "has no code for any target to keep; expected code for one of gfx1100."
+PROBLEM = "has no code for any of the targets to keep; expected code for one of gfx1100."
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_every_library_is_asked(split_tree: Path) -> None:
 
 def test_unit_without_code_to_keep_counts(tmp_path: Path) -> None:
     split_two(tmp_path / "sdk", lost=[(1, "gfx1030")])
-    with pytest.raises(InputError, match=r"no code for any target to keep; expected code for one of gfx1030\."):
+    with pytest.raises(InputError, match=r"no code for any of the targets to keep; expected code for one of gfx1030\."):
         prune_split(tmp_path / "sdk", keep("gfx1030"))
 
 
@@ -255,7 +255,7 @@ def test_files_of_bundles_that_are_all_for_other_targets_are_left_out(tmp_path: 
     (source / "mixed.co").write_bytes(bundle_of("gfx906", "gfx1030"))
     assert prune(source, output, "gfx1030").dropped == (name,)
     assert [path.name for path in output.iterdir()] == ["mixed.co"]
-    message = f"{source / name}: bundle 0 at offset 0x0: has no code for any target to keep; "
+    message = f"{source / name}: bundle 0 at offset 0x0: has no code for any of the targets to keep; "
     with pytest.raises(InputError, match=re.escape(message)):
         prune(source, tmp_path / "more", "gfx1030", "gfx90a")
 
@@ -320,7 +320,7 @@ def test_output_that_exists_is_refused(tree: Path, tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_behind_when_a_library_has_no_such_code(tree: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no code for any target to keep"):
+    with pytest.raises(InputError, match="has no code for any of the targets to keep"):
         prune(tree, tmp_path / "out", "gfx942")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sdk"]
 

@@ -89,7 +89,7 @@ def test_a_malformed_declaration_is_refused() -> None:
 
 def test_a_wheel_that_loses_all_of_its_code_is_refused_with_what_it_had() -> None:
     expected = (
-        "demo-1.0-py3-none-any.whl: has no code for any target to keep; expected code for one of gfx942. "
+        "demo-1.0-py3-none-any.whl: has no code for any of the targets to keep; expected code for one of gfx942. "
         "The wheel has code for gfx906, gfx1030."
     )
     with pytest.raises(InputError) as caught:

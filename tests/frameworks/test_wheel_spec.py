@@ -253,7 +253,9 @@ def test_a_source_that_is_not_an_end_of_a_path_is_refused(wanted: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         make(files=[{"from": wanted, "to": "a/"}])
     (problem,) = caught.value.problems
-    assert str(problem) == (f"demo.toml: takes {wanted!r}; expected the end of a file's path, such as pjrt/plugin.so")
+    assert str(problem) == (
+        f"demo.toml: has the input {wanted!r}; expected the end of a file's path, such as pjrt/plugin.so"
+    )
 
 
 def test_a_required_python_that_is_not_a_specifier_is_refused() -> None:

@@ -88,7 +88,7 @@ def test_metadata_that_has_another_hash_than_is_known_is_not_published(
     reading = read_entry(wheel)
     wrong = msgspec.structs.replace(reading, entry=msgspec.structs.replace(reading.entry, metadata_sha256="0" * 64))
     expected = (
-        f"{wheel}: has core metadata whose hash differs from the one that an earlier run recorded. Remove "
+        f"{wheel}: has core metadata whose hash differs from the hash that an earlier run recorded. Remove "
         f"{output}/.rocwheel-index.json, and run the command again."
     )
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):

@@ -293,7 +293,7 @@ def test_a_clock_before_the_first_release_dates_no_file_in_a_folder(
 ) -> None:
     store = open_store(f"{scheme}{tmp_path}/store")
     monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000 * 10**9)
-    with pytest.raises(InputError, match=r"the clock of this machine: says 2001-09-09; .*--upload-time"):
+    with pytest.raises(InputError, match=r"this machine's clock: is set to 2001-09-09; .*--upload-time"):
         publish(dist, store)
     assert not (tmp_path / "store").exists()
     publish(dist, store, PublishOptions(upload_time=1_800_000_000_000_000))

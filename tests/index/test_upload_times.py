@@ -121,7 +121,7 @@ def test_a_clock_of_1970_is_an_error_and_leaves_the_index(
     os.utime(add_wheel("a", "2.0"), (JUNE, JUNE))
     monkeypatch.setattr(time, "time_ns", lambda: 60 * 10**9)
     message = (
-        "the clock of this machine: says 1970-01-01; expected a date after 2025-01-01. Set the clock, or "
+        "this machine's clock: is set to 1970-01-01; expected a date after 2025-01-01. Set the clock, or "
         "specify the upload date of new files with rocwheel index --upload-time."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):

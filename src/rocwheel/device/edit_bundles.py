@@ -414,17 +414,17 @@ class Prune(msgspec.Struct, frozen=True):
     def needed(self, units: Iterable[Iterable[TargetId]]) -> frozenset[TargetId]:
         """Return the targets whose code stays in an archive; ``units`` contains the targets of each unit.
 
-        If one unit needs a target, the target stays for all units: if an archive lists a target, runtimes expect code
-        for it in every unit.
+        If one unit needs a target, the target stays for all units, because runtimes expect code for each listed target
+        in every unit.
         """
         return frozenset(target for targets in units for target in needed_code(targets, self.keep))
 
     def nothing_left(self, targets: Iterable[TargetId], place: CodePlace) -> DeviceCodeError:
-        """Return the error for a file that has code for ``targets``, but not for any target to keep."""
+        """Return the error for a file that has code for ``targets``, but not for any of the targets to keep."""
         offered = ", ".join(map(str, sorted(targets, key=id_sort_key)))
         return DeviceCodeError(
             place,
-            "has no code for any target to keep",
+            "has no code for any of the targets to keep",
             expected=f"code for one of {', '.join(map(str, self.keep))}",
             remedy=f"It has code for {offered}." if offered else "It has no code at all.",
         )

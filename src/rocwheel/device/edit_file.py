@@ -234,7 +234,7 @@ class FileRewrite:
             raise InputError(name, found, expected="a fat binary or a bundle file", remedy=remedy)
 
     def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
-        """Write the edited file and return a report; an unnamed temporary file holds bundles that move.
+        """Write the edited file and return a report. An unnamed temporary file contains the bundles that move.
 
         Raises `SignedFileError` if a signature would become invalid, even if the code doesn't fit: more room wouldn't
         help. Raises the same errors as `edit_bundle`, `edit_code_object`, and `plan_trim`, and `OSError` if writing

@@ -68,7 +68,7 @@ class WheelTargets(msgspec.Struct, frozen=True):
             expected = f"code for one of {', '.join(map(str, keep))}"
             raise InputError(
                 wheel,
-                "has no code for any target to keep",
+                "has no code for any of the targets to keep",
                 expected=expected,
                 remedy=f"The wheel has code for {offered}.",
             )
@@ -123,7 +123,7 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     code objects don't change. Unlinked code doesn't change either, and a warning is logged. With ``order.trim``,
     libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which are no longer
     valid, are omitted. Only safe permissions are kept (`safe_mode`). The declared targets (``rocm_targets.json``)
-    become those of the edited code.
+    become the targets of the edited code.
 
     Raises the same errors as `check_members` and `check_promise`. Raises `InputError` if no file has device code. Also
     raises it if pruning would remove all code from the wheel, or from one of its split libraries, unless the edit

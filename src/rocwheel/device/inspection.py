@@ -241,10 +241,10 @@ def inspect_paths(
     """Yield facts about every binary among ``paths``: files, folders with everything below them, and wheels.
 
     Wheel members that unpack to more than ``limit`` bytes aren't read. With ``deep``, bundles that decompress to more
-    aren't read either. A split library's code comes from the archives next to it, and from the archives among all
-    inputs, as if folders and wheels were installed together. A path that is unreadable, damaged, or not a binary yields
-    an error, and the iteration continues. By default, this thread reads the files one at a time. To read several at a
-    time, pass ``readers``.
+    aren't read either. A split library's code comes from the archives next to it and among all inputs, as if folders
+    and wheels were installed together. A path that is unreadable, damaged, or not a binary yields an error, and the
+    iteration continues. By default, this thread reads the files one at a time. To read several at a time, pass
+    ``readers``.
     """
     binaries = list(find_all_binaries(paths))
     if readers is not None:

@@ -50,7 +50,7 @@ class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
     scratch: int | None = None
     """The private segment size of one work-item."""
     has_dynamic_stack: bool = False
-    """Whether the kernel may use more scratch than it declares."""
+    """Whether the kernel may use more scratch memory than it declares."""
     kernarg: int | None = None
     wavefront: int | None = None
     max_workgroup: int | None = None

@@ -360,7 +360,7 @@ class _Opener:
 def each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:
     """Return each code object once, under its least specific target, with the most specific targets first.
 
-    If a target has several code objects, the first is the one that runtimes use.
+    If a target has several code objects, runtimes use the first.
     """
     by_target: dict[str, StoredCode] = {}
     for stored in codes:

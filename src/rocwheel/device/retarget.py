@@ -56,8 +56,8 @@ _OLDEST_VERSION = 4
 def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: CodePlace) -> tuple[Data, ...]:
     """Return a code object for ``new`` as buffers, made from ``data`` with new ``e_flags`` and new targets in notes.
 
-    Raises `DeviceCodeError` if the code object isn't for ``old``, has a version before 4, or has no room to replace the
-    name of ``old`` with ``new``.
+    Raises `DeviceCodeError` if the code object isn't for ``old``, has a version before 4, or lacks room for the name of
+    ``new``.
     """
     code = read_code_object(data, place=place)
     if code.version < _OLDEST_VERSION:

@@ -109,7 +109,7 @@ class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
     pairs: tuple[TargetPair, ...]
     storage: Storage = Storage()
     verify: bool = False
-    """Whether bundles with code for both targets must have the same code for both."""
+    """Whether bundles with code for both targets must have the same code for both targets."""
     trim: bool = False
     """Whether to remove freed space from the libraries whose code is offered, if possible."""
     jobs: int = 1
@@ -317,7 +317,7 @@ class NewFile(msgspec.Struct, frozen=True):
 class TreeRetargeting(msgspec.Struct, frozen=True):
     """The results for a folder: edited and new files, why other code isn't offered, and the number of unchanged files.
 
-    ``warnings`` names the libraries that couldn't be trimmed, with the reasons.
+    ``warnings`` lists the libraries that couldn't be trimmed, with the reasons.
     """
 
     edited: tuple[str, ...]

@@ -147,9 +147,9 @@ def judge_files(
     one of the GPUs but lacks its code blocks the code for all GPUs.
 
     With ``rocm``, a ROCm release, there is one verdict for that release. Otherwise, there is one verdict for each range
-    of releases with the same code and reasons. The ranges cover the releases of the runtime that a library needs by
-    name, or all releases. They omit releases older than the first one with support for the GPU. They also omit releases
-    that find less code because they are too old for some of the file's code.
+    of releases with the same code and reasons. The ranges cover the releases of the runtime that a library depends on,
+    or all releases. They omit releases older than the first one with support for the GPU. They also omit releases that
+    find less code because they are too old for some of the file's code.
 
     If the code or the name of one file sets a feature that a GPU doesn't set, the verdicts on every file set the
     feature.
@@ -330,7 +330,7 @@ class _Code(NamedTuple):
 
     @property
     def listed(self) -> Sequence[Sequence[TargetId]]:
-        """Each bundle's targets, including targets that only its archives list and targets in flags of code objects."""
+        """Each bundle's targets, including targets that only its archives list and targets in code objects' flags."""
         own = [[entry.target for entry in bundle.entries] for bundle in self.loaded]
         headers = [*(entry.header for bundle in self.loaded for entry in bundle.entries), *self.headers.values()]
         flags = tuple({header.target for header in headers if header is not None and header.target is not None})
@@ -481,7 +481,7 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
 
 
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:
-    """Return whether packages of a release load code from a compressed bundle. Some packages read more than AMD's."""
+    """Return whether packages of a release load code from a compressed bundle. Some packages can read more than AMD's packages."""
     read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
     return any(select_loaded(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 

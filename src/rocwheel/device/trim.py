@@ -4,9 +4,9 @@ Bundles move together at the start of the section, the space after them is remov
 change. In ELF files:
 
 * the section and its segment end with the bundles, and later data in the segment moves closer to them in the file
-  (`rocwheel.device.trim_space`);
-* wrappers, and other pointers to bundles, get the new addresses through relocations and symbols;
-* later data in the file moves up by whole pages.
+  (`rocwheel.device.trim_space`)
+* wrappers, and other pointers to bundles, get the new addresses through relocations and symbols
+* later data in the file moves up by whole pages
 
 As a result, all loaded data is in sections, and the program headers follow the ELF header. Therefore, patchelf, and
 strip and objcopy from binutils, LLVM, and elfutils, work with the result in the same way as with the original.
@@ -225,8 +225,8 @@ def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) ->
     If trimming wouldn't save a page, the patch only applies the changes; without changes, it changes nothing.
 
     Raises `NotTrimmableError` for ELF programs, and the same errors as `plan_object_trim` for object files. Also raises
-    `NotTrimmableError` if a symbol determines the bundle of a wrapper, if a symbol or relocation stores an address
-    inside a bundle, or if no program header is available for the data after the bundles. Raises a different
+    `NotTrimmableError` if a symbol determines the bundle of a wrapper, or if a symbol or relocation stores an address
+    inside a bundle. Also raises it if no program header is available for the data after the bundles. Raises a different
     `InputError` for damaged files.
     """
     if is_pe64(data):

@@ -2,10 +2,10 @@
 
 The data after these bytes, called the rest, stays in place in memory, so it needs a separate program header:
 
-* the header of ``PT_PHDR``, which only programs need but lld also writes into shared libraries;
-* otherwise, as after GNU ld, the next segment, if its first data becomes read-only after relocation
-  (``PT_GNU_RELRO``). Then the rest is loaded with this segment and also becomes read-only;
-* otherwise, as in programs from lld, the header of the second of two data segments, which become one.
+* the header of ``PT_PHDR``, which only programs need but lld also writes into shared libraries
+* otherwise, as after GNU ld, the next segment, if its first data becomes read-only after relocation (``PT_GNU_RELRO``).
+  Then the rest is loaded with this segment and also becomes read-only
+* otherwise, as in programs from lld, the header of the second of two data segments, which are merged
 
 The table of program headers keeps its position and length. In binutils, strip and objcopy always write the table after
 the ELF header, over any data that would follow a shorter table.

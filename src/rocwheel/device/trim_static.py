@@ -1,6 +1,6 @@
-"""Removes the free space after the device code from object files, and from static libraries of object files.
+"""Removes the free space after the device code in object files, and in static libraries of object files.
 
-Nothing in an object file has an address yet: relocations refer to ``.hip_fatbin`` or to a symbol in it, and the linker
+Nothing in an object file has an address yet. Relocations refer to ``.hip_fatbin`` or to a symbol in it, and the linker
 finds everything else through section headers. So the section ends with its last bundle, the data after it moves up, and
 no bundle moves. In a static library (``ar``), members move together, and the symbol index gets the new offsets.
 """
@@ -109,8 +109,9 @@ def _require_trimmable_member(data: Data, name: str) -> None:
 def plan_object_trim(data: Data, *, name: str, changes: Sequence[BundleChange]) -> FilePatch:
     """Return the patch that applies ``changes`` to the bundles of the object file ``data`` and trims the file.
 
-    Raises `NotTrimmableError` if a symbol or relocation refers to a location after the last bundle, if the section has
-    other data, or if there are 65280 sections or more. Raises a different `InputError` for damaged files.
+    Raises `NotTrimmableError` if a symbol or relocation refers to a location after the last bundle. Also raises it if
+    the section has other data, or if there are 65280 sections or more. Raises a different `InputError` for damaged
+    files.
     """
     fat = read_fat_binary(data, name=name)
     assert fat is not None, "the changes are to the file's bundles"

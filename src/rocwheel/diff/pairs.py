@@ -43,8 +43,8 @@ def pair_items(old: Package, new: Package, soname_of: Callable[[Item], str]) -> 
     """Pair the files in two states of a package.
 
     Files are paired by path, ignoring the version in ``.dist-info``. Remaining files are paired by path without the
-    packages' versions, then libraries by SONAME, which ``soname_of`` reads, and finally by file name without the
-    library's version.
+    packages' versions. Then libraries are paired by SONAME, which ``soname_of`` reads, and finally by file name without
+    the library's version.
     """
     if len(old.items) == len(new.items) == 1 and not old.name and not new.name:
         return Pairs(((old.items[0], new.items[0]),), (), ())

@@ -1,6 +1,6 @@
 """Checks whether packages that depend on each other have code for the same GPUs.
 
-The rule comes from Gentoo's rocm.eclass (``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``): at least one target is enabled,
+The rule comes from Gentoo's rocm.eclass (``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``). At least one target is enabled,
 and each dependency of a package has every target that the package has. A dependency without device code, such as a
 compiler or headers, doesn't limit the targets. Packages without any device code are coherent.
 """
@@ -184,7 +184,7 @@ def check_coherence(
 def largest_coherent_set(packages: Sequence[PackageTargets]) -> TargetSet:
     """Return the largest set of targets that every package with device code serves.
 
-    The IDs of a processor all have the same features. Settings that only some packages distinguish are split.
+    All IDs of a processor have the same features. Settings that only some packages distinguish are split.
     """
     return _common(whole for whole in _Groups(packages).wholes if whole.targets)
 
@@ -312,8 +312,8 @@ def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
 def wheel_package_targets(wheels: Sequence[WheelFacts]) -> list[PackageTargets]:
     """Return the input for `check_coherence`: each wheel with its direct and indirect requirements.
 
-    A wheel completes another wheel if its name contains the GPUs of all its code, such as ``rocm-sdk-device-gfx906``,
-    and if it requires the other wheel, which must have all its folders. Packages can also share a folder without
+    A wheel that completes another wheel has a name with the GPUs of all its code, such as ``rocm-sdk-device-gfx906``.
+    It also requires the other wheel, which must have all its folders. Packages can also share a folder without
     completing each other.
 
     Wheels of one package with the same targets, such as wheels for several Python versions, count once, with all of

@@ -6,12 +6,12 @@ machine or class, the search continues. If the file isn't a library, loading fai
 The loader opens all NEEDED libraries of an object before their dependencies (breadth first). It searches for a name in
 these places:
 
-1. the objects that are already loaded, by their SONAMEs and by the names under which they were opened;
+1. the objects that are already loaded, by their SONAMEs and by the names under which they were opened
 2. if the requester has no RUNPATH: the RPATH of the requester, of the object that loaded the requester, and so on up to
-  the first object (an RPATH next to a RUNPATH doesn't count);
-3. ``LD_LIBRARY_PATH``, which is assumed to be unset;
-4. the requester's RUNPATH, which its dependencies don't inherit;
-5. the system's libraries.
+   the first object (an RPATH next to a RUNPATH doesn't count)
+3. ``LD_LIBRARY_PATH``, which is assumed to be unset
+4. the requester's RUNPATH, which its dependencies don't inherit
+5. the system's libraries
 
 A name with a slash is a path. The loader skips a file for another machine or class. It stops with an error at a file
 that isn't a library (`obstacles`). In that case, the model doesn't raise an error; it only stops the search. In each

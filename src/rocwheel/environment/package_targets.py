@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 def read_wheel_facts(path: Path) -> WheelFacts:
     """Read a wheel's requirements and the targets of all its binaries, one member at a time.
 
-    Raises `InputError` for a file that isn't a wheel, is damaged, or has no name, for an unreadable requirement, and
-    for a declaration that doesn't match the binaries.
+    Raises `InputError` for a file that isn't a wheel, is damaged, or has no name. Also raises it for an unreadable
+    requirement, and for a declaration that doesn't match the binaries.
     """
     members = {member.name: member for member in read_directory(path)}
     info = find_metadata(path, members)
@@ -281,7 +281,7 @@ def read_deb_facts(path: Path) -> DebFacts:
 def parse_gpu_field(path: Path, field: str) -> list[TargetId]:
     """Return the targets in the field's value, including targets of newer compilers.
 
-    Raises `InputError` for other words.
+    Raises `InputError` for invalid words.
     """
     words = [word for word in re.split(r"[\s,;]+", field) if word]
     return map_collecting(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)

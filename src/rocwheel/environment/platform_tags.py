@@ -1,6 +1,6 @@
 """Determines a wheel's platform tags from its files, and whether the wheel belongs in platlib.
 
-A repair sets both. An audit recommends a repair if it would change them.
+A repair sets the tags and this location. An audit recommends a repair if it would change them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile]) -> list[str]:
     """Return the platform tags that a wheel with ``files`` should have instead of the tags in its name.
 
-    The machines of the files replace ``any``. Tags without a glibc version become the tag for the glibc that the
-    machine's files need, and so do tags with an older version than the files need. Tags that no installer accepts are
-    omitted. Tags for musl, for other systems, and for machines without files stay. All tags of a wheel stay if its
-    files need musl.
+    The machines of the files replace ``any``. Tags without a glibc version, or with an older version than the files
+    need, become the tag for the glibc that the machine's files need. Tags that no installer accepts are omitted. Tags
+    for musl, for other systems, and for machines without files stay. All tags of a wheel stay if its files need musl.
     """
     files = tuple(files)
     elves = {file.path: file.elf for file in files if file.elf is not None and file.elf.machine in host_machines()}

@@ -390,8 +390,8 @@ def read_folder(
 ) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read an installed environment or any other folder. Files belong to the distributions whose RECORD lists them.
 
-    In context, all other files belong to a distribution without a name. Raises `InputError` for paths that can't be
-    read.
+    With ``context``, all other files belong to a distribution without a name. Raises `InputError` for paths that can't
+    be read.
     """
     try:
         return _read_folder(folder, progress, context=context)

@@ -39,9 +39,9 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
 def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = ()) -> frozenset[str]:
     """Return the distributions that are certainly installed with a distribution and with the ``added`` distributions.
 
-    These are the results of `required_distributions`, except for requirements that only other versions of given
-    distributions have, and for given distributions whose version a requirement excludes. SDK packages that aren't given
-    count as packages from the releases with a known layout.
+    These are the results of `required_distributions`, with two exceptions: requirements that only other versions of
+    given distributions have, and given distributions whose version a requirement excludes. SDK packages that aren't
+    given count as packages from the releases with a known layout.
     """
     refused: frozenset[str] = frozenset()
     while True:

@@ -62,7 +62,7 @@ def assumed_package_folders(tree: Tree, *, closed: bool | None = None) -> tuple[
 def places_for_machine(
     tree: Tree, assumed: Iterable[SdkFolder], machine: int, cpu_level: CpuLevel = "x86-64"
 ) -> LibraryPlaces:
-    """Return the folders with libraries: first those in the tree, then the ``assumed`` folders.
+    """Return the folders with libraries: first the folders in the tree, then the ``assumed`` folders.
 
     Libraries for an ELF machine number other than ``machine`` don't count, because the loader skips them. Folders for
     only some processors are omitted, because the loader searches them automatically. A library that is only in such

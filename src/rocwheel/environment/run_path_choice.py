@@ -1,10 +1,10 @@
 """Determines the folders in a file's run path. The rules are the same for built, linked, and repaired files.
 
-1. Folders in the file's run path come first, then the search folders, in order. Folders that no given package has don't
-  count, except for folders that the caller keeps (`KeptEntries`).
-2. Each library that the file needs, or opens by name, comes from the first folder that contains it (`choose_folders`).
-  A folder without such a library is omitted. A file that calls ``dlopen`` may open any library by name, so it gets
-  every folder.
+1. Folders in the file's run path come first, then the search folders, in order. Folders that no given package has
+   don't count, except for folders that the caller keeps (`KeptEntries`).
+2. Each library that the file needs, or opens by name, comes from the first folder that contains it
+   (`choose_folders`). A folder without such a library is omitted. A file that calls ``dlopen`` may open any library by
+   name, so it gets every folder.
 3. A run path that already points to every library stays unchanged.
 
 The search order is fixed if the recipe or a description defines one. Otherwise, the search consists of the fewest
@@ -61,7 +61,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     folders: frozenset[str]
     """All folders that exist after the packages are installed."""
     layout: InstalledLayout = InstalledLayout()
-    """The layout of the environment. Programs reach site-packages only by its name."""
+    """The layout of the environment. Programs reach site-packages only by name."""
 
     def has(self, folder: str) -> bool:
         """Return whether a folder exists, even if it contains only other folders."""
@@ -78,7 +78,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         """Return the folder of an entry in a file in ``folder``, or `None` if the folder depends on other packages.
 
         That is the case for an entry that doesn't start with ``$ORIGIN``, and for an entry that enters and leaves an
-        unknown folder: the loader skips such an entry unless the folder exists.
+        unknown folder. The loader skips such an entry unless the folder exists.
         """
         place = resolve_entry(entry, folder) if all(map(self.has, redundant_steps(entry, folder))) else None
         return None if place is None else self.layout.inside(place)

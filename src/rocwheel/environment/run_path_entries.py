@@ -124,10 +124,10 @@ def lost_origin(entry: str) -> bool:
 def leads_nowhere(entry: str, folder: str) -> bool:
     """Return whether an entry in a file in ``folder`` can't point to a library on any user's machine.
 
-    This applies to entries for folders that only builds have or that no environment has, entries for the working
-    directory, and entries that lost their ``$ORIGIN``. This test is narrower than `is_build_folder`, which uses names
-    that users' folders may also have (``/opt/site-packages``, ``/home/me/rocm/lib``, ``/workspace/rocm/lib``, or a
-    package called ``sandbox``).
+    This applies to entries for folders that only builds have or that no environment has. It also applies to entries for
+    the working directory, and to entries that lost their ``$ORIGIN``. This test is narrower than `is_build_folder`,
+    which uses names that users' folders may also have (``/opt/site-packages``, ``/home/me/rocm/lib``,
+    ``/workspace/rocm/lib``, or a package called ``sandbox``).
     """
     place = resolve_entry(entry, folder)
     if place is None:
@@ -223,7 +223,7 @@ _QUOTING = (
 def entry_problems(source: Path | str, entries: Sequence[str], *, remedy: str = "") -> tuple[InputError, ...]:
     """Return an error about ``source`` for each violation of a rule that applies regardless of the file's location.
 
-    Control characters are also an error, because users' folders don't have them in their names.
+    Control characters are also an error, because folder names on users' machines don't contain them.
     """
     expected = "$ORIGIN, $ORIGIN/FOLDER, or an absolute path on users' machines"
     advice = f"{_QUOTING} {remedy}".rstrip()

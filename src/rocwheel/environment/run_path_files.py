@@ -84,8 +84,8 @@ def write_run_paths(
     An empty run path removes the old one.
 
     The copies get safe permissions (`safe_mode`). Nothing is written unless every file can be changed. Raises
-    `ProblemsError` with the files that can't be changed, `WorkError` if a copy can't be written, and `InputError` with
-    ``remedy`` if a copy would overwrite its source file.
+    `ProblemsError` with the files that can't be changed, and `WorkError` if a copy can't be written. Raises
+    `InputError` with ``remedy`` if a copy would overwrite its source file.
     """
     _check_names(paths)
     _check_targets(paths, dest_dir, remedy)

@@ -69,7 +69,7 @@ class WindowsFiles:
 
     @cached_property
     def _for_any(self) -> frozenset[str]:
-        """The sources of wheels for any platform, except for those that contain code for Linux."""
+        """The sources of wheels for any platform, except for wheels that contain code for Linux."""
         wheels = (owner for owner in self._tree.distributions if owner.is_wheel and platform_texts(owner) == "any")
         files = self._tree.files_of
         return frozenset(one.source for one in wheels if not any(file.is_loadable for file in files[one.source]))

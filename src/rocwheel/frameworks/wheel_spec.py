@@ -244,7 +244,9 @@ def _path_problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
             yield SpecError(source, f"{place!r} isn't a valid path", expected="a relative path in site-packages")
     for wanted in (*(output.source for output in spec.files), *spec.license_files):
         if wanted.startswith("/") or not PurePosixPath(wanted).name:
-            yield SpecError(source, f"takes {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so")
+            yield SpecError(
+                source, f"has the input {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so"
+            )
 
 
 def _is_specifier(text: str) -> bool:

@@ -45,7 +45,7 @@ Extras = Callable[[IndexContent], Mapping[str, bytes]]
 """A function that returns the contents of files, keyed by name.
 
 A name is ``NAME`` for a file in the output, or ``PROJECT/NAME`` for a file next to a project's pages. Files of a
-project are written before its page, which may link to them. Files of the output are written after all pages. Makers
+project are written before its page, which may link to them. Files in the output are written after all pages. Makers
 must not use the names of pages and distributions. They run again only if the content or their digest has changed; see
 `VersionedExtras`.
 """

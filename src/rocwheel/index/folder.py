@@ -253,7 +253,7 @@ def read_folders(
 def _find_known(
     sources: Sequence[Source], known: Mapping[str, KnownFile], memory: Mapping[Path, Found]
 ) -> tuple[dict[str, Found | None], list[_New]]:
-    """Return the distributions, keyed by path, with `None` for unread ones, and the list of distributions to read."""
+    """Return the known distributions, keyed by path (`None` for unread files), and the distributions to read."""
     found: dict[str, Found | None] = {}
     new: list[_New] = []
     for source in sources:

@@ -164,13 +164,13 @@ class KnownIndex(_Kept, frozen=True):
 
 
 class Journal(msgspec.Struct, frozen=True):
-    """The record that a run writes before any other file. At its end, the run removes the file with this record."""
+    """The record that a run writes before any other file. When the run ends, it removes the file with this record."""
 
     written: dict[str, tuple[str, ...]]
     """The names of the files that the run may write or remove in each project's folder, next to its pages."""
     extras: tuple[str, ...]
     yanked: dict[str, str] | None = None
-    """The marks of the index. A page on which someone marked a file may be removed before the run ends."""
+    """The yank marks in the index. A page on which someone marked a file may be removed before the run ends."""
 
 
 _SEAL = b'{"sha256":"'
@@ -206,8 +206,9 @@ class _Families(msgspec.Struct, frozen=True):
 def read_known(output: Path) -> KnownIndex:
     """Return the records of earlier runs with this version, or empty records if the file is missing or damaged.
 
-    If the file has a different format, if a different version wrote it, or if another user may have written it, only
-    the lists of written and yanked files are used. Someone who can change these lists can also change the pages.
+    If the file has a different format or is from a different version, only the lists of written and yanked files are
+    used. The same is true if another user may have written the file. Someone who can change these lists can also change
+    the pages.
     """
     known = _read_last(output)
     begun = _decode(read_if_readable(output / BEGUN_NAME), Journal)

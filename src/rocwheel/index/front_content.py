@@ -405,7 +405,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
     """Return the page of an index with the content of families. ``gpus`` are the targets to choose from.
 
     A GPU links to the index of a family if the family has packages for the GPU that this index lacks. Packages that all
-    families share are in all their indexes, so they don't cause a link. A package that only another family's own
+    families share are in all their indexes, so they don't result in a link. A package that only another family's own
     packages require is not offered for a family.
     """
     found: defaultdict[str, list[FamilyOffer]] = defaultdict(list)
@@ -437,7 +437,7 @@ def with_families(page: FrontPage, content: IndexContent, gpus: Sequence[Gpu]) -
 
 
 def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]:
-    """Return the projects of a family that have files that the index above lacks."""
+    """Return a family's projects with files that the index above lacks."""
     shared = {entry.filename: entry.sha256 for entries in content.projects.values() for entry in entries}
     return frozenset(
         name

@@ -172,7 +172,7 @@ def make_lock(
         resolved = resolve(texts, options, named)
     found = LockFile.read(resolved, "the output of uv")
     check_locked(found.projects, parsed, named, str(output), is_given=targets is not None)
-    remedy = "Lock from an index with hashes, such as one that `rocwheel index` writes."
+    remedy = "Lock from an index with hashes, such as an index from `rocwheel index`."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
     builds = find_build_requires(found, index_urls(options, os.environ))
     made = found.without_users().relative_to(output.absolute().parent).noting(texts, named)

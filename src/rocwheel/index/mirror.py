@@ -258,9 +258,9 @@ def make_mirror(
     """Download the files of a plan into ``dest_dir/dist``, and index that folder in ``dest_dir/simple``.
 
     A file appears only after its size and hash match its page. An interrupted download resumes. Files with the right
-    hash stay, and so do files from earlier mirrors unless the options say to remove them. If some files can't be
-    downloaded, the other files are downloaded, the index is written, and then the errors are raised. Nothing is removed
-    in this case. The same is true for wheels whose core metadata differs from the metadata that the page lists. Raises
+    hash stay, and so do files from earlier mirrors unless the options remove them. If some files can't be downloaded,
+    the other files are downloaded, the index is written, and then the errors are raised. Nothing is removed in this
+    case. The same is true for wheels whose core metadata differs from the metadata that the page lists. Raises
     `InputError` first if the folder is not a mirror (`check_mirror`).
     """
     options = options or MirrorOptions()

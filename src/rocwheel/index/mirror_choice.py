@@ -225,8 +225,9 @@ def unmatched(choice: Choice, present: Sequence[str], where: str) -> list[InputE
 def choose_variants(
     listing: ProjectListing, files: Sequence[ListedFile], serves: Callable[[str], bool]
 ) -> tuple[ListedFile, ...]:
-    """Return the project's files without unwanted variants. Variants for one of the GPUs or for no GPU are wanted.
+    """Return the project's files without unwanted variants.
 
+    Variants for one of the GPUs, and variants for no specific GPU, are wanted.
     ``serves`` returns whether a target is wanted. Raises `InputError` for variants that the index's list doesn't
     contain, and for an unreadable list. Raises `ProblemsError` for several problems.
     """

@@ -149,7 +149,7 @@ class Placer(msgspec.Struct, frozen=True, eq=False):
         if hashlib.sha256(data).hexdigest() != wanted:
             remedy = f"Remove {self.output / KNOWN_NAME}, and run the command again."
             raise WorkError(
-                source, "has core metadata whose hash differs from the one that an earlier run recorded", remedy=remedy
+                source, "has core metadata whose hash differs from the hash that an earlier run recorded", remedy=remedy
             )
         return data
 

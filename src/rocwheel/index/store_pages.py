@@ -166,8 +166,8 @@ class Pages(PageReader):
     def _has_left_html(self, project: str, read: ReadPages, html: LoadedFile) -> bool:
         """Return whether a publisher may have written this HTML page, because it belongs to the JSON page in ``read``.
 
-        If the JSON page is the noted page, the HTML page must also be the noted page. Next to a different JSON page, a
-        killed publisher may have left an older HTML page.
+        If the JSON page is the noted page, the HTML page must also be the noted page. A killed publisher may have left
+        an older HTML page next to a different JSON page.
         """
         noted = self._noted.get(project)
         if html is NOTHING or (noted and noted.has_left_html(html.data)):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class UnreadablePageError(ValueError):
-    """A page is not the page of a package index. The text has the reason."""
+    """A page is not the page of a package index. The text contains the reason."""
 
 
 _MAJOR = "1"

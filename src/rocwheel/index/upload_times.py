@@ -56,7 +56,10 @@ def parse_upload_time(text: str, now: int) -> int:
     """
     moment = parse_time(text)
     if now >= _FIRST_RELEASE and moment > now + DAY:
-        option, found = "--upload-time", f"is {text!r}, which is in the future: the clock says {render_time(now)[:10]}"
+        option, found = (
+            "--upload-time",
+            f"is {text!r}, which is in the future according to the clock ({render_time(now)[:10]})",
+        )
         raise InputError(option, found, expected="a date in the past", remedy="Correct the date or the clock.")
     return moment
 
@@ -80,7 +83,7 @@ def read_clock(now: int, given: int | None) -> UploadTimes:
     if now >= _FIRST_RELEASE:
         return UploadTimes(now, given)
     if given is None:
-        place, found = "the clock of this machine", f"says {render_time(now)[:10]}"
+        place, found = "this machine's clock", f"is set to {render_time(now)[:10]}"
         expected = f"a date after {render_time(_FIRST_RELEASE)[:10]}"
         remedy = "Set the clock, or specify the upload date of new files with rocwheel index --upload-time."
         raise InputError(place, found, expected=expected, remedy=remedy)

@@ -48,7 +48,7 @@ _KEYS = {"--version": "version", "--platform": "platform-tags", "--python-versio
 
 
 class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """An ``[[index]]`` table. The keys have the names of the options of ``rocwheel index mirror``."""
+    """An ``[[index]]`` table. The keys have the same names as the options of ``rocwheel index mirror``."""
 
     url: str
     projects: tuple[str, ...]

@@ -120,11 +120,11 @@ def test_both_wheels_are_built_for_each_python() -> None:
     titles = [command.title for command in wheel_commands(settings, BuildOptions("0.12.0"))]
     assert titles == [
         "Build the PJRT plugin",
-        "Assemble its wheel",
+        "Assemble the PJRT wheel",
         "Build the extension modules for Python 3.11",
-        "Assemble their wheel for Python 3.11",
+        "Assemble the plugin wheel for Python 3.11",
         "Build the extension modules for Python 3.12",
-        "Assemble their wheel for Python 3.12",
+        "Assemble the plugin wheel for Python 3.12",
     ]
 
 
@@ -134,7 +134,7 @@ def test_the_commands_name_configs_sources_and_the_sdk() -> None:
     assert spell_commands(commands, "shell").splitlines()[-4:] == [
         "bazel build --config=rocm_build --config=python312 //jaxlib_ext/tools:build_gpu_kernels_wheel",
         "",
-        "# Assemble their wheel for Python 3.12.",
+        "# Assemble the plugin wheel for Python 3.12.",
         (
             "rocwheel jax wheel plugin --python-version 3.12 --spec plugin.toml --version 0.12.0 --rocm 7 "
             "--src bazel-bin --src LICENSE "

@@ -1,14 +1,14 @@
 """Removes device code from fat files. The remaining host files refer to archives for the code.
 
-In DLLs and programs, the device code section has no bytes in the file, but keeps its range in memory, which the loader
+In DLLs and programs, the device code section has no bytes in the file. It keeps its range in memory, which the loader
 fills with zeros. As in files from AMD's tool, a section with the markers follows all other sections. Its header follows
 the other headers, and the image grows by a page. Only the addresses in wrappers change.
 
 One patch creates the host file, regardless of the size of the removed code:
 
-* wrappers become ``HIPK`` with a pointer to their marker and their index, and relocations for pointers also change;
-* the device code section takes no space in the file, and a section with the markers is loaded instead;
-* only the addresses in wrapper pointers change; symbols and all other sections stay in place in memory.
+* wrappers become ``HIPK`` with a pointer to their marker and their index, and relocations for pointers also change
+* the device code section takes no space in the file, and a section with the markers is loaded instead
+* only the addresses in wrapper pointers change, while symbols and all other sections stay in place in memory
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def plan_host_image(data: Data, fat: FatBinary, content: bytes, links: Sequence[
     """Return the patch that removes the device code ``fat`` from ``data`` and adds a section with ``content``.
 
     ``links`` contains, for each wrapper, the offset of its marker in that section and the index of its bundle. Raises
-    `NotSplittableError` if something other than a wrapper refers to the code, other data shares the section, parts
-    can't be moved, or there is no room for another section header. Raises `PeError` for damaged files.
+    `NotSplittableError` if something other than a wrapper refers to the code, or if other data shares the section. Also
+    raises it if parts can't be moved, or if there is no room for another section header. Raises `PeError` for damaged
+    files.
     """
     library = _read_image(data, fat)
     image, section = library.image, library.section
@@ -139,9 +140,9 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
 
     A file without code to split, or an already split file, stays the same, byte for byte.
 
-    Raises `NotSplittableError` if something other than a wrapper refers to the code, if other data shares the section,
-    or if the code is smaller than the markers. Raises `ElfError` and `DeviceCodeError` for damaged files, and
-    `KpackError` for markers that runtimes can't read.
+    Raises `NotSplittableError` if something other than a wrapper refers to the code, or if other data shares the
+    section. Also raises it if the code is smaller than the markers. Raises `ElfError` and `DeviceCodeError` for damaged
+    files, and `KpackError` for markers that runtimes can't read.
     """
     fat = _find_code(data, name)
     if fat is None:

@@ -1,9 +1,9 @@
 """Puts device code back into host files at its old addresses, so that the files are fat files again.
 
 The available room is the unused space that begins at the start of ``.hip_fatbin``. If there is less code than before,
-it replaces zeros at the end of a segment. If all of the code returns, the segments that were split there are merged
+it replaces zeros at the end of a segment. If all of the code is restored, the segments that were split there are merged
 again. Data that `rocwheel.device.trim_space` moved into a data segment returns to its old position. A segment that ends
-with the section or its marker grows up to the next segment in memory, even if the marker has its own segment.
+with the section or its marker grows up to the next segment in memory. The marker may have its own segment.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ def _replaced(
 
 
 def _unusual(host: HostTables) -> NotJoinableError:
-    found = "no segments around the device code section that could hold the code"
+    found = "no segments around the device code section that could contain the code"
     return NotJoinableError(CodePlace(host.name, host.fat.offset), found)
 
 

@@ -54,7 +54,7 @@ class ArchiveFile(msgspec.Struct, frozen=True):
 
 
 class FoundCode(msgspec.Struct, frozen=True):
-    """A bundle entry with its ID and the location of its code, which is `None` for the host, which has no code."""
+    """A bundle entry: its ID and the location of its code. The host entry has no code, so its location is `None`."""
 
     spelling: str
     file: ArchiveFile | None = None
@@ -278,7 +278,7 @@ def plan_library_join(
 
 
 def _strangers(path: str, split: Sequence[SplitUnit], units: Sequence[UnitCode]) -> Iterator[InputError]:
-    """Yield an error for each bundle entry whose code sizes differ from those before the split."""
+    """Yield an error for each bundle entry whose code sizes differ from the sizes before the split."""
     members: dict[Marker, list[tuple[int, UnitCode]]] = {}
     for unit, code in zip(split, units, strict=True):
         members.setdefault(unit.marker, []).append((unit.index, code))
@@ -313,7 +313,7 @@ class JoinStorage(msgspec.Struct, frozen=True, kw_only=True):
 def plan_join(data: Data, join: JoinPlan, storage: JoinStorage | None = None, *, name: str) -> Iterator[FilePatch]:
     """Yield the patch that puts the code of a plan into the host file ``data``.
 
-    During the block, an unnamed file holds the bundles, so only a few megabytes of one bundle are in memory. If the
+    During the block, an unnamed file contains the bundles, so only a few megabytes of one bundle are in memory. If the
     bundles don't fit in the file, all bundles are compressed, at the lowest level that makes them fit. Raises
     `NotJoinableError` if the bundles don't fit at any level, `KpackError` for damaged archives, and `WorkError` if
     there is no space for the unnamed file.
@@ -359,7 +359,7 @@ def _spool_plain(units: Sequence[UnitCode], packed: Sequence[bool], name: str, s
 def _spool_packed(
     plain: Sequence[Data], packed: Sequence[bool], level: int, name: str, stack: ExitStack
 ) -> tuple[Data, ...]:
-    """Return the bundles, compressing those in ``packed``."""
+    """Return the bundles, compressed where ``packed`` is true."""
     writers = [
         partial(_pack_bundle, bundle, level, name) for bundle, is_packed in zip(plain, packed, strict=True) if is_packed
     ]

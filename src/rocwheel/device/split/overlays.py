@@ -79,7 +79,7 @@ class OverlayPlan(msgspec.Struct, frozen=True, kw_only=True):
     common: tuple[TargetId, ...]
     libraries: tuple[OverlaidLibrary, ...]
     device: tuple[DeviceFile, ...]
-    """Kernel files, which go to their target unchanged."""
+    """Kernel files, which go unchanged to the folders for their targets."""
     remarks: dict[str, str]
     """The files that keep their code for all GPUs, with the reasons."""
 
@@ -106,9 +106,9 @@ class PruneToSome(msgspec.Struct, frozen=True):
 def plan_overlays(files: Sequence[NamedFile], choice: OverlayChoice, *, subject: str) -> OverlayPlan:
     """Plan the split of ``files``, whose paths start at one root, by reading only headers.
 
-    Kernel files go to their target. A library stays complete, and the plan has a remark, if it isn't always loaded by
-    its SONAME, can't be trimmed, or has no code for the common set. A target gets a library if there is code for it, or
-    generic code outside the common set.
+    Kernel files go to their targets' folders. A library stays complete if it isn't always loaded by its SONAME, can't
+    be trimmed, or has no code for the common set. The plan then has a remark. A target gets a library if there is code
+    for it, or generic code outside the common set.
 
     Raises `InputError` for damaged files, for split libraries (whose code is elsewhere), and if no library has code for
     the common set. Errors for all files are raised together; if there are several, ``subject`` introduces them.

@@ -104,8 +104,8 @@ def find_place(root: Path, folder: str) -> str:
     """Return the path of ``folder`` below ``root``, without links; the folder need not exist.
 
     A target's folder can't be copied over the host's folder if the host has a link where the target has a folder.
-    Raises `InputError` for a file in the path. Also raises it for a link to nothing, to a file, to a location outside
-    the tree, or to a name that markers can't have.
+    Raises `InputError` for a file in the path. Also raises it for a broken link, and for a link to a file, to a
+    location outside the tree, or to a name that markers can't contain.
     """
     parts = folder.split("/")
     for number in range(1, len(parts) + 1):

@@ -193,10 +193,10 @@ class _Sorted(msgspec.Struct, frozen=True):
 def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str) -> SplitPlan:
     """Plan the split of ``files``, whose paths start at one root, by reading only headers.
 
-    Archives, and kernel files in the table, go to their target. Libraries that can't be split, other files with device
-    code, and unknown kernel files stay in the host folder, each with a remark. Raises `InputError` for damaged files,
-    for two archives with the same name, and if nothing is left for the targets to keep. Errors for all files are raised
-    together; if there are several, ``subject`` introduces them.
+    Archives, and kernel files in the table, go to their targets' folders. Libraries that can't be split, other files
+    with device code, and unknown kernel files stay in the host folder, each with a remark. Raises `InputError` for
+    damaged files, for two archives with the same name, and if nothing is left for the targets to keep. Errors for all
+    files are raised together; if there are several, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     ordered = sorted(files, key=lambda file: file.path)
@@ -211,7 +211,7 @@ def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str)
     problems += _conflicts(plan)
     if not problems and choice.keep and not plan.targets and (left_out or groups):
         expected = f"code for {', '.join(map(str, choice.keep))}"
-        problems.append(InputError(subject, "has no code for any target to keep", expected=expected))
+        problems.append(InputError(subject, "has no code for any of the targets to keep", expected=expected))
     raise_all(subject, problems)
     return plan
 

@@ -136,7 +136,7 @@ class BundleUnit(msgspec.Struct, frozen=True):
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The bundle's entry IDs, except those of omitted and empty entries, so that a join can restore the bundle."""
+        """The bundle's entry IDs, except for omitted and empty entries, so that a join can restore the bundle."""
         return tuple(entry.spelling for entry in self._kept())
 
     @property
@@ -164,7 +164,7 @@ class BundleUnit(msgspec.Struct, frozen=True):
 def read_units(data: Data, fat: FatBinary, keep: Sequence[TargetId]) -> tuple[BundleUnit, ...]:
     """Read the units in a fat binary; with ``keep``, only code for these targets counts.
 
-    Raises `NotSplittableError` for content that archives can't hold, and for a bundle without a wrapper. Raises
+    Raises `NotSplittableError` for content that archives can't contain, and for a bundle without a wrapper. Raises
     `DeviceCodeError` for damaged bundles.
     """
     units = tuple(_unit(index, bundle, keep) for index, bundle in enumerate(fat.iter_bundles(data)))
@@ -186,7 +186,7 @@ def _unit(index: int, bundle: Bundle, keep: Sequence[TargetId]) -> BundleUnit:
 
 
 def _unsplittable(entries: Sequence[BundleEntry]) -> Iterator[tuple[str, str]]:
-    """Yield content that archives can't hold: SPIR-V, code with other offload kinds, and code that no GPU loads."""
+    """Yield content that archives can't contain: SPIR-V, code with other offload kinds, and code that no GPU loads."""
     for entry in entries:
         if entry.target is not None and entry.target.processor == SPIRV:
             yield "SPIR-V", "only code objects, because runtimes don't find other code in archives"

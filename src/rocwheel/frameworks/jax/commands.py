@@ -99,14 +99,14 @@ def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Comma
         wheel, python = "jax-rocm-pjrt", options.python or settings.python_versions[0]
         commands += [
             _bazel(wheel, "Build the PJRT plugin", python, settings.pjrt_targets, options),
-            _assembly(wheel, "Assemble its wheel", ("pjrt",), settings, options),
+            _assembly(wheel, "Assemble the PJRT wheel", ("pjrt",), settings, options),
         ]
     pythons = (options.python,) if options.python else settings.python_versions
     for python in pythons if "plugin" in options.kinds else ():
         wheel, name = f"jax-rocm-plugin-{python}", shown(python)
         title = f"Build the extension modules for Python {name}"
         commands.append(_bazel(wheel, title, python, settings.plugin_targets, options))
-        title, kind = f"Assemble their wheel for Python {name}", ("plugin", "--python-version", python)
+        title, kind = f"Assemble the plugin wheel for Python {name}", ("plugin", "--python-version", python)
         commands.append(_assembly(wheel, title, kind, settings, options))
     return commands
 

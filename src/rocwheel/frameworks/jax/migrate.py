@@ -140,7 +140,7 @@ class FileEdits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.has_traces(text) or all(edit.state(text) == "done" for edit in self.edits)
 
     def has_traces(self, text: str | None) -> bool:
-        """Return whether a file has distinctive new lines, and none of the old texts."""
+        """Return whether a file has distinctive new lines, but no old text."""
         if text is None or self.has_old(text):
             return False
         return any(edit.marks and edit.state(text) == "done" for edit in self.edits)
@@ -198,8 +198,9 @@ def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, proposal: Proposa
     """Plan the changes up to the end of a phase, without writing anything.
 
     Changes that a file already has are skipped, even if their lines were edited. Raises `InputError` for a folder that
-    isn't a checkout of rocm-jax. Raises `ProblemsError` with each text that differs from the expected commit, with each
-    file that may already be edited, or with each line of the checkout that would still need build.py or patchelf.
+    isn't a checkout of rocm-jax. Raises `ProblemsError` with each text that differs from the expected commit, or with
+    each file that may already be edited. Also raises it with each line of the checkout that would still need build.py
+    or patchelf.
     """
     proposal = proposal or rocm_jax_proposal()
     root, paths = _tracked_files(folder, proposal.expected)

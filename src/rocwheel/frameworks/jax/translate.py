@@ -133,7 +133,7 @@ def _jax_commands(old: OldCommand, settings: BazelSettings, given: GivenOptions,
 
 
 def _settings(fields: dict[str, Any]) -> BazelSettings:
-    """Return the settings. Raises `InputError` or `ProblemsError` for invalid ones."""
+    """Return the settings. Raises `InputError` or `ProblemsError` for invalid settings."""
     settings = msgspec.convert(fields, BazelSettings)
     parse_target_set(settings.targets, source=_TARGETS_OPTION)
     check_settings(settings, _COMMAND_SETTINGS)
