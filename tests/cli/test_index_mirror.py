@@ -132,7 +132,7 @@ def test_a_gpu_without_packages_is_an_error_before_anything_is_fetched(run: Run,
     words = ("--project", "rocm*", "--targets", "gfx1201;gfx942", "-o", tmp_path / "here")
     done = run("index", "mirror", address, *words)
     assert (done.status, done.stdout) == (2, "")
-    message = "error: --targets: no package in the index serves gfx1201. There are packages for gfx942, gfx1100.\n"
+    message = "error: --targets: no package in the index supports gfx1201. There are packages for gfx942, gfx1100.\n"
     assert done.stderr == message
     assert not (tmp_path / "here").exists()
 

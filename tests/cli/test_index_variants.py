@@ -362,7 +362,7 @@ def test_rocwheel_lock_takes_plain_wheels_whatever_previews_are_set(
     assert PLAIN in (tmp_path / "pylock.toml").read_text()
     status, _, err = run("lock", "rocm-sdk-device", "--targets", "gfx942", *words, "-q")
     assert status == 2
-    assert "rocm-sdk-device-gfx1100: is required by the plain wheel of rocm-sdk-device, because lock files" in err
+    assert "rocm-sdk-device-gfx1100: is required by rocm-sdk-device's plain wheel, because lock files" in err
 
 
 def test_yanking_keeps_machines_times_and_what_stands(run: Run, dist: Path) -> None:

@@ -176,7 +176,7 @@ def test_empty_entries_go_with_the_removed_ones(fixture: Fixture) -> None:
 
 def test_bundle_with_two_entries_of_one_id_is_refused(fixture: Fixture) -> None:
     message = (
-        "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' occurs more than once; expected each"
+        "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' occurs more than once; expected unique"
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rewrite(fixture("edge/dup.hipfb"), prune("gfx1030"), Storage())

@@ -188,12 +188,12 @@ def test_a_copy_has_all_code_or_is_not_made(tmp_path: Path) -> None:
         (
             "lib/rocfft_kernel_cache.db",
             b"gfx1030" + bytes(9),
-            f"names gfx1030 but not gfx1031: {ROCFFT}",
+            f"lists gfx1030 but not gfx1031: {ROCFFT}",
         ),
         (
             "lib/hipblaslt/library/hipblasltExtOpLibrary.dat",
             msgspec.msgpack.encode({"gfx1030": {}}),
-            "names gfx1030 but not gfx1031: the file maps each target to its kernels",
+            "lists gfx1030 but not gfx1031: the file maps each target to its kernels",
         ),
     ],
 )
@@ -330,7 +330,10 @@ def test_an_archive_becomes_one_for_the_other_gpu(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pair", "said"),
     [
-        ("gfx1030=gfx1031,gfx1032", "can't be for gfx1031, gfx1032 at once; expected one archive for each target"),
+        (
+            "gfx1030=gfx1031,gfx1032",
+            "can't be retargeted to gfx1031, gfx1032 at the same time; expected one archive for each target",
+        ),
         ("gfx1034=gfx1035", "no code for gfx1034 to offer to other GPUs; expected one of its targets gfx1030"),
     ],
 )

@@ -128,7 +128,7 @@ def test_a_folder_of_archives_alone_is_refused(tmp_path: Path) -> None:
         read_tree([tmp_path])
     assert str(error.value) == (
         f"{tmp_path}: contains only archives, such as 'one-1.0.tar.gz'; expected wheels, an environment, or "
-        "artifacts. Pass the folder of the wheels, or unpack the archives."
+        "artifacts. Pass the folder that contains the wheels, or unpack the archives."
     )
 
 

@@ -391,7 +391,7 @@ def test_packages_for_other_gpus_versions_and_platforms_are_left_out(server: Ser
         "x": ["x-1.0-py3-none-linux_x86_64.whl"],
         "x-gfx942": ["x_gfx942-1.0-py3-none-any.whl"],
     }
-    with pytest.raises(InputError, match="targets: no package in the index serves gfx906"):
+    with pytest.raises(InputError, match="targets: no package in the index supports gfx906"):
         write(tmp_path, url, first='targets = ["gfx906"]')
 
 

@@ -85,7 +85,7 @@ def test_packages_for_the_named_gpus_are_well(projects: tuple[str, ...], text: s
 def test_the_plain_wheel_of_variants_is_said_to_require_every_gpu() -> None:
     projects = ("rocm-sdk-device", "rocm-sdk-device-gfx1100", "rocm-sdk-device-gfx942")
     message = (
-        "rocm-sdk-device-gfx942: is required by the plain wheel of rocm-sdk-device, because lock files can't contain "
+        "rocm-sdk-device-gfx942: is required by rocm-sdk-device's plain wheel, because lock files can't contain "
         "variants. Lock rocm-sdk-device-gfx... for the GPU instead, or an extra such as rocm[device-gfx942]."
     )
     with pytest.raises(InputError, match=re.escape(message)):

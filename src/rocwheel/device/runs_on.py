@@ -481,7 +481,7 @@ def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequen
 
 
 def _loads_compressed(verdict: FileVerdict, code: _Code, row: HipRelease) -> bool:
-    """Return whether packages of a release load code from a compressed bundle. Some packages can read more than AMD's packages."""
+    """Return whether packages of a release load code from a compressed bundle. AMD's packages may read less."""
     read = (b for b in code.loaded if b.compressed and (b.compressed in row.compressed or other_readers(b.compressed)))
     return any(select_loaded(b._replace(compressed=None), verdict.gpu, verdict.runtime, row).code for b in read)
 

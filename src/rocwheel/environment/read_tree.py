@@ -720,7 +720,7 @@ def _require_no_archives(path: Path, files: Iterable[InstalledFile]) -> None:
     """Raise `InputError` for a folder that contains only sdists or other archives, because they aren't read."""
     names = sorted(file.path for file in files if file.path not in _BESIDE)
     if names and all(name.endswith(_ARCHIVES) for name in names):
-        remedy = "Pass the folder of the wheels, or unpack the archives."
+        remedy = "Pass the folder that contains the wheels, or unpack the archives."
         raise InputError(path, f"contains only archives, such as {quoted(names[0])}", expected=_SUBJECTS, remedy=remedy)
 
 

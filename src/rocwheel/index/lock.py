@@ -170,7 +170,7 @@ def make_lock(
     texts = [str(requirement) for requirement in parsed]
     with step(progress, "resolving"):
         resolved = resolve(texts, options, named)
-    found = LockFile.read(resolved, "the output of uv")
+    found = LockFile.read(resolved, "uv's output")
     check_locked(found.projects, parsed, named, str(output), is_given=targets is not None)
     remedy = "Lock from an index with hashes, such as an index from `rocwheel index`."
     raise_all(str(output), [InputError(name, "has no hash in its index", remedy=remedy) for name in found.unhashed()])
@@ -415,7 +415,7 @@ def _stranger(project: str, label: str, locked: Collection[str]) -> InputError:
         return InputError(project, found, remedy=_REMEDY)
     remedy = f"Lock {plain}-gfx... for the GPU instead, or an extra such as rocm[device-gfx942]."
     return InputError(
-        project, f"is required by the plain wheel of {plain}, because lock files can't contain variants", remedy=remedy
+        project, f"is required by {plain}'s plain wheel, because lock files can't contain variants", remedy=remedy
     )
 
 

@@ -202,7 +202,7 @@ def find_unserved(plan: MirrorPlan, agents: Iterable[TargetId], source: str = "-
     labels = sorted({label_of_project(project) for project in plan.matched} - {GENERIC}, key=text_sort_key)
     for agent in agents if labels else ():
         if not any(serves(label, (agent,)) for label in labels):
-            found = f"no package in the index serves {agent}"
+            found = f"no package in the index supports {agent}"
             yield InputError(source, found, remedy=f"There are packages for {first_of(labels, len(labels))}.")
 
 

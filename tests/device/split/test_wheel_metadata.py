@@ -188,7 +188,7 @@ def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_as
     assert (metadata.name, str(metadata.version), metadata.summary) == (
         "torch-device-gfx1100",
         "2.9",
-        "Device code of Torch for gfx1100 GPUs",
+        "Torch device code for gfx1100 GPUs",
     )
     assert [str(requirement) for requirement in metadata.requires_dist or ()] == [
         "Torch==2.9",
@@ -211,7 +211,7 @@ def test_device_wheel_of_a_family_requires_nothing_for_a_target(
 ) -> None:
     metadata = Metadata.from_email(device_metadata(wheel, NAMES, family, ORDER.requires_of(family)))
     assert metadata.name == name
-    assert metadata.summary == f"Device code of Torch for GPUs in the family {family}: {members}"
+    assert metadata.summary == f"Torch device code for GPUs in the family {family}: {members}"
     assert [str(requirement) for requirement in metadata.requires_dist or ()] == ["Torch==2.9", "other"]
 
 

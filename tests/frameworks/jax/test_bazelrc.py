@@ -270,7 +270,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
             "folder, in ASCII without spaces or quotes"
             for entry in ("lib", "/../x", "$ORIGIN/a b")
         ),
-        f"{path}: 'plugin' is not a Bazel label; expected such as //pjrt:plugin.so",
+        f"{path}: 'plugin' is not a Bazel label; expected a label such as //pjrt:plugin.so",
         (
             f"{path}: commits contains 'jax' = 'main'; expected a repository, and either 7 to 64 hexadecimal digits or "
             "FILE:CONSTANT"

@@ -376,12 +376,12 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
             )
             for name in ("bazel_path", "output_path", "rocm_path", "clang_path", "gcc_path", "local_xla_path")
         ),
-        ([*PJRT, "--rocm_version=abc"], "--rocm_version: is 'abc'; expected such as 7 or 7.2.0"),
+        ([*PJRT, "--rocm_version=abc"], "--rocm_version: is 'abc'; expected a version such as 7 or 7.2.0"),
         (
             ["WHEEL_VERSION_SUFFIX=.dev20260101", "WHEEL_POST_RELEASE=1", *PJRT],
             "--version: is 'VERSION.dev20260101.post1'; expected a version such as 0.12.0 (PEP 440)",
         ),
-        ([*PJRT, "--python_version=312"], "--python_version: is '312'; expected such as 3.12 or 3.13-ft"),
+        ([*PJRT, "--python_version=312"], "--python_version: is '312'; expected a version such as 3.12 or 3.13-ft"),
         ([*PJRT, "--bazel_options=--"], "--bazel_options: is '--', which ends the options; expected a value"),
         ([*PJRT, "--rocm_path=--"], "--rocm_path: is '--', which ends the options; expected a value"),
         (

@@ -513,7 +513,7 @@ def device_metadata(wheel: FinishedWheel, names: DeviceNames, target: str, requi
         CoreMetadata(
             name=names.distribution(target),
             version=wheel.version,
-            summary=f"Device code of {wheel.name} for {served}",
+            summary=f"{wheel.name} device code for {served}",
             requires_python=fields.get("requires_python", ""),
             license=fields.get("license", ""),
             license_expression=fields.get("license_expression"),

@@ -259,7 +259,7 @@ def _unused(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
 def _names(settings: BazelSettings) -> Iterator[tuple[bool, str, str]]:
     """Yield the same kind of values for labels, for commits, and for texts that must be a single line."""
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
-        yield bool(_BAZEL_LABEL.fullmatch(label)), f"{label!r} is not a Bazel label", "such as //pjrt:plugin.so"
+        yield bool(_BAZEL_LABEL.fullmatch(label)), f"{label!r} is not a Bazel label", "a label such as //pjrt:plugin.so"
     for name, commit in settings.commits.items():
         fits = bool(_REPOSITORY.fullmatch(name) and _PINNED.fullmatch(commit))
         expected = "a repository, and either 7 to 64 hexadecimal digits or FILE:CONSTANT"

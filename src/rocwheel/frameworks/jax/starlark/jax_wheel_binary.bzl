@@ -82,13 +82,13 @@ def jax_wheel_binary(
 
     Args:
       name: the target's name
-      kind: the wheel that it makes, pjrt or plugin
-      deps: the Python library that has rocwheel
-      beside: the packages that the wheel runs beside, for the verification; without them the SDK's known layout counts
-      spec: the wheel's description, in place of the one for ROCm's JAX
-      values: values of the description's placeholders
+      kind: the wheel to build, pjrt or plugin
+      deps: the Python library that contains rocwheel
+      beside: the packages that are installed with the wheel, for the audit; by default, the SDK's known layout
+      spec: the wheel's description; by default, the description for ROCm's JAX
+      values: values for the description's placeholders
       system_run_paths: absolute run path entries that are allowed
-      repair: whether wrong run paths are corrected, where they would otherwise fail the build
+      repair: whether wrong run paths are corrected instead of failing the build
       verify: whether the wheel is audited
     """
     _main(

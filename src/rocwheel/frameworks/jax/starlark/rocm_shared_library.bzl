@@ -8,8 +8,8 @@ def rocm_shared_library(name, folder, linkopts = [], **kwargs):
 
     Args:
       name: the library's file name, with .so
-      folder: where the wheel puts it, relative to site-packages, such as jax_plugins/xla_rocm7
-      linkopts: further linker options
+      folder: the library's folder in site-packages, such as jax_plugins/xla_rocm7
+      linkopts: additional linker options
       **kwargs: of cc_binary
     """
     cc_binary(
