@@ -39,10 +39,31 @@ def test_known_fields_are_read_and_others_kept_apart() -> None:
     ['Content-Type: multipart/mixed; boundary="b{0}"\n\n--b{0}\n', "Content-Type: message/rfc822\n\n"],
     ids=["multipart", "message"],
 )
-def test_messages_within_messages_are_refused(part: str) -> None:
-    text = "Name: a\n" + "".join(part.format(number) for number in range(3000))
-    with pytest.raises(CoreMetadataError, match=r"^its messages are nested too deeply$"):
+@pytest.mark.parametrize("number", [1, 3000])
+def test_messages_within_metadata_are_refused(part: str, number: int) -> None:
+    text = "Name: a\n" + "".join(part.format(index) for index in range(number))
+    with pytest.raises(CoreMetadataError, match=r"^it contains other messages$"):
         parse_core_metadata(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"Name: a\n\n" + b"." * (2 << 20), "it has 2097161 bytes; expected at most 2097152"),
+        (b"Provides-Extra: x\n" * 8193, "it has 8193 header lines; expected at most 8192"),
+        (b"Provides-Extra: x\r" * 8193, "it has 8193 header lines; expected at most 8192"),
+        (b"".join(b"x%d:\n" % number for number in range(257)), "it has 257 different fields; expected at most 256"),
+    ],
+    ids=["bytes", "lines", "lines that end with CR", "fields"],
+)
+def test_metadata_far_above_that_of_published_wheels_is_refused(text: bytes, found: str) -> None:
+    with pytest.raises(CoreMetadataError, match=f"^{found}$"):
+        parse_core_metadata(text)
+
+
+def test_a_description_has_any_number_of_lines_that_look_like_fields() -> None:
+    fields, _ = parse_core_metadata(b"Name: a\n\n" + b"x: y\n" * 10000)
+    assert fields["description"] == "x: y\n" * 10000
 
 
 @pytest.mark.parametrize(

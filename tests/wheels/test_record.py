@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
-from rocwheel.wheels.record import RecordEntry, RecordRow, parse_record, render_record, spell_hash
+from rocwheel.wheels.record import MOST_ROWS, RecordEntry, RecordRow, parse_record, render_record, spell_hash
 
 PATHS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=20)
 
@@ -80,3 +80,12 @@ def test_text_that_is_no_csv_is_refused_by_its_name(text: bytes) -> None:
 
 def test_a_hash_is_spelled_without_padding() -> None:
     assert spell_hash(hashlib.sha256(b"").digest()) == "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+
+
+def test_a_record_with_far_more_rows_than_published_wheels_have_is_refused() -> None:
+    assert len(parse_record(b"a,,\n" * MOST_ROWS, "RECORD")) == 262144
+    with pytest.raises(InputError) as caught:
+        parse_record(b"a,,\n" * (MOST_ROWS + 1), "RECORD")
+    assert str(caught.value) == (
+        "RECORD: has more than 262144 rows; expected a row for each file. Build or fetch it again."
+    )

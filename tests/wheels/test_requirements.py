@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
@@ -22,6 +23,7 @@ from rocwheel.wheels.requirements import (
     read_specifier,
     readable_requirements,
     release_match,
+    requirements_for_extra,
 )
 from tests.support.sdists import write_sdist
 
@@ -160,3 +162,41 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, text: bytes) -> None:
         InputError, match=r"x-1\.0\.tar\.gz!pyproject\.toml: can't be read \(.*\); expected the format of PEP 518"
     ):
         read_build_requires(path)
+
+
+@pytest.mark.parametrize(
+    ("marker", "expected"),
+    [
+        ("extra == 'X_7'", True),
+        ("extra == 'gone'", False),
+        ("extra != 'x-7'", True),
+        ("extra == 'x-7' and python_version < '3'", False),
+    ],
+)
+def test_a_requirement_of_many_extras_is_evaluated_for_those_that_it_names(
+    monkeypatch: pytest.MonkeyPatch, marker: str, expected: bool
+) -> None:
+    evaluated = []
+    evaluate = Marker.evaluate
+
+    def counted(self: Marker, environment: dict[str, str]) -> bool:
+        evaluated.append(environment["extra"])
+        return evaluate(self, environment)
+
+    requirement = Requirement(f"a; {marker}")
+    monkeypatch.setattr(Marker, "evaluate", counted)
+    assert applies(requirement, frozenset({"", *(f"x-{number}" for number in range(1000))})) is expected
+    assert len(evaluated) <= 3
+
+
+def test_an_extra_adds_only_the_requirements_that_name_it() -> None:
+    texts = ("always", *(f"a{number}; extra == 'X_{number}'" for number in range(9)), "b; extra != ''")
+    assert [str(one) for one in requirements_for_extra(texts, "x-7")] == ['a7; extra == "x-7"', 'b; extra != ""']
+    assert len(requirements_for_extra(texts, "")) == len(texts)
+
+
+def test_equal_requirements_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr("rocwheel.wheels.requirements.parse_requirement", parsed.append)
+    readable_requirements(["only-of-this-test>=1"] * 100)
+    assert parsed == ["only-of-this-test>=1"]

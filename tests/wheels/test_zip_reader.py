@@ -25,6 +25,7 @@ from rocwheel.wheels.zip_reader import (
     open_unpacked,
     read_member,
 )
+from tests.support.wheels import pack_members
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,22 @@ def test_any_content_comes_back(tmp_path_factory: pytest.TempPathFactory, data: 
 def test_packed_bytes_are_a_range_of_the_archive(tmp_path: Path) -> None:
     member = only(write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content"))
     assert (tmp_path / "a.zip").read_bytes()[member.packed.offset :].startswith(b"content")
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("METADATA", 2 << 20), ("RECORD", 16 << 20), ("WHEEL", 256 << 10), ("entry_points.txt", 256 << 10)],
+)
+def test_a_text_far_larger_than_in_published_wheels_is_refused(tmp_path: Path, name: str, most: int) -> None:
+    path = f"a-1.dist-info/{name}"
+    (tmp_path / "larger").mkdir()
+    assert len(read_member(only(pack_members(tmp_path / "a.whl", {path: bytes(most)})))) == most
+    with pytest.raises(InputError) as error:
+        read_member(only(pack_members(tmp_path / "larger/a.whl", {path: bytes(most + 1)})))
+    assert str(error.value) == (
+        f"{tmp_path}/larger/a.whl!{path}: has {most + 1} bytes; expected at most {most} bytes for such a file. "
+        "Build or download the wheel again."
+    )
 
 
 def test_a_damaged_stored_member_is_found_by_its_checksum(tmp_path: Path) -> None:

@@ -29,7 +29,14 @@ from rocwheel.targets.catalog import families_of, load_catalog
 from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.declaration import RecordedCoherence
 from rocwheel.targets.target_set import TargetSet, id_sort_key
-from rocwheel.wheels.requirements import RequirementError, applies, asked_for, follow_requirements, parse_requirement
+from rocwheel.wheels.requirements import (
+    RequirementError,
+    applies,
+    asked_for,
+    follow_requirements,
+    parse_requirement,
+    requirements_for_extra,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -371,10 +378,12 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
 def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]:
     """Return a wheel's requirements with an extra, on any system where the wheel ``path`` can be installed.
 
-    An empty ``extra`` means no extra.
+    An empty ``extra`` means no extra. With an extra, these are the requirements beyond those without it.
     """
-    requirements = read_requirements(wheel.path, wheel.requirements)
-    return [requirement for requirement in requirements if applies(requirement, (extra,), path)]
+    if len(requirements_for_extra(wheel.requirements, "")) < len(wheel.requirements):
+        read_requirements(wheel.path, wheel.requirements)
+    found = requirements_for_extra(wheel.requirements, extra)
+    return [requirement for requirement in found if applies(requirement, (extra,), path)]
 
 
 def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,8 +115,9 @@ def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path], selecto
                 followed.update((name, extra) for extra in asked)
                 add(own[name] if asked else (), asked, file_name)
             elif name not in known:
-                requirement.marker = None
-                found[str(requirement)] = None
+                plain = copy(requirement)
+                plain.marker = None
+                found[str(plain)] = None
 
     for wheel in wheels:
         add(_requires(wheel), ("",), wheel.name)

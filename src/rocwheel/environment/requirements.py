@@ -8,7 +8,13 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.artifacts.sdk_names import is_family_variant, is_sdk_package
 from rocwheel.environment.sdk_layout import layout_releases, sdk_folders, sdk_selector
-from rocwheel.wheels.requirements import applies, asked_for, follow_requirements, readable_requirements
+from rocwheel.wheels.requirements import (
+    applies,
+    asked_for,
+    follow_requirements,
+    readable_requirements,
+    requirements_for_extra,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -151,7 +157,8 @@ def _is_exact(requirement: Requirement) -> bool:
 
 
 def _named(owner: Distribution, extra: str, wheel: str) -> Iterator[tuple[str, str]]:
-    for requirement in readable_requirements(owner.requires):
+    """Yield what a distribution requires with an extra, beyond what it requires without the extra."""
+    for requirement in requirements_for_extra(owner.requires, extra):
         if applies(requirement, (extra,), wheel):
             yield from asked_for(requirement)
 

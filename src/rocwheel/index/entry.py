@@ -16,7 +16,7 @@ from packaging.version import Version
 from rocwheel.core.decoding import decode_json
 from rocwheel.core.errors import InputError, read_error
 from rocwheel.core.hashing import hash_file
-from rocwheel.core.messages import count, quoted
+from rocwheel.core.messages import quoted
 from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import FileStamp, unchanged
 from rocwheel.targets.declaration import DECLARATION_NAME
@@ -24,12 +24,11 @@ from rocwheel.wheels.checking import check_members
 from rocwheel.wheels.file_names import FileName, check_identity, is_distribution_name, parse_path
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.requirements import (
-    RequirementError,
     asked_for,
     is_refusing,
-    parse_requirement,
     parse_requires_txt,
     read_specifier,
+    readable_requirements,
 )
 from rocwheel.wheels.sdist import read_listed_requirements, read_sdist_file
 from rocwheel.wheels.variants import load_draft, read_wheel_text, render_metadata
@@ -91,14 +90,12 @@ def describe(metadata: RawMetadata, declared: bytes = b"", requires: Iterable[tu
     extras = metadata.get("provides_extra", ())
     found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     refused = set()
+    known = {text: next(iter(readable_requirements([text])), None) for text in dict.fromkeys(text for _, text in rows)}
     for extra in extras:
         found[canonicalize_name(extra)] = []
     for name, text in rows:
         extra = canonicalize_name(name)
-        try:
-            requirement = parse_requirement(text)
-        except RequirementError:
-            requirement = None
+        requirement = known[text]
         if requirement and is_refusing(requirement):
             refused.add(extra)
         elif requirement:
@@ -136,7 +133,7 @@ def _targets(declared: bytes) -> tuple[str, ...]:
     return tuple(filter(_TARGET.fullmatch, targets))
 
 
-_METADATA_LIMIT = 16 << 20
+_DECLARED_LIMIT = 16 << 20
 _DEPENDENCY_FIELDS = {"requires-dist", "requires-python", "provides-extra"}
 
 
@@ -234,13 +231,12 @@ def _read_checked_texts(path: Path, name: FileName) -> _Texts:
     members = {member.name: member for member in archive.members}
     expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
     found = members[find_metadata(path, members, expected=expected)]
-    if found.size > _METADATA_LIMIT:
-        raise InputError(path, f"{found.name} has {count(found.size, 'byte')}", expected="at most 16 MiB")
+    text = read_member(found)
     check_members(path, archive.members, archive.refused)
     declared = members.get(found.name.removesuffix("METADATA") + DECLARATION_NAME)
-    is_readable = declared is not None and declared.size <= _METADATA_LIMIT
+    is_readable = declared is not None and declared.size <= _DECLARED_LIMIT
     return _Texts(
-        read_member(found),
+        text,
         read_member(declared) if declared is not None and is_readable else b"",
         read_variant_text(path, members, name.label),
     )

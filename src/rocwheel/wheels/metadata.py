@@ -16,6 +16,7 @@ from packaging.version import Version
 import rocwheel
 from rocwheel.core.errors import InputError
 from rocwheel.wheels.tags import expand_tags
+from rocwheel.wheels.zip_reader import MOST_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,16 +28,37 @@ class CoreMetadataError(ValueError):
     """An error for text that isn't core metadata. The error message states the reason."""
 
 
+_HEADER_NAME = re.compile(rb"(?:\A|[\r\n])([^\s:]*):")
+_BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))[\r\n]")
+_SEVERAL = re.compile(rb"(?:\A|[\r\n])Content-Type:\s*(?:multipart|message)/", re.IGNORECASE)
+_MOST_LINES = 8192
+"""The maximum number of header lines in METADATA. In 967 published wheels, it is 544 (transformers 4.57.6)."""
+_MOST_FIELDS = 256
+"""The maximum number of different fields. In the same wheels, it is 20. For each field, all lines are searched."""
+
+
 def parse_core_metadata(data: bytes) -> tuple[RawMetadata, dict[str, list[str]]]:
     """Return the fields of core metadata and, separately, the unknown or unreadable fields.
 
-    Raises `CoreMetadataError` for nested messages, which the standard library parses like those in emails.
+    Raises `CoreMetadataError` for a text above the limits, and for nested messages, which the standard library parses
+    like those in emails.
     """
-    try:
-        return parse_email(data)
-    except RecursionError as e:
-        msg = "its messages are nested too deeply"
-        raise CoreMetadataError(msg) from e
+    blank = _BLANK_LINE.search(data)
+    headers = data[: blank.start()] if blank else data
+    names = _HEADER_NAME.findall(headers)
+    _require_few(len(data), MOST_METADATA, "bytes")
+    _require_few(len(names), _MOST_LINES, "header lines")
+    _require_few(len({name.lower() for name in names}), _MOST_FIELDS, "different fields")
+    if _SEVERAL.search(headers):
+        msg = "it contains other messages"
+        raise CoreMetadataError(msg)
+    return parse_email(data)
+
+
+def _require_few(found: int, most: int, what: str) -> None:
+    if found > most:
+        msg = f"it has {found} {what}; expected at most {most}"
+        raise CoreMetadataError(msg)
 
 
 _VALUE = re.compile(rb"(?<=^Requires-Dist:)([ \t]*)([^\r\n]*)", re.MULTILINE | re.IGNORECASE)

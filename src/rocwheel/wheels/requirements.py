@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import cache
-from itertools import product
+from functools import cache, lru_cache
+from itertools import islice, product
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from rocwheel.wheels.sdist import read_sdist_file
 from rocwheel.wheels.tags import parse_platforms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
     from packaging.tags import Tag
@@ -207,16 +207,74 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
-    """Return the requirements that `parse_requirement` accepts, and skip all other requirements."""
-    found = []
-    for text in texts:
-        with suppress(RequirementError):
-            found.append(parse_requirement(text))
+    """Return the requirements that `parse_requirement` accepts, and skip all other requirements.
+
+    Callers share the results, so they must not change them.
+    """
+    found = (_parse_known(text) if len(text) <= _LONGEST_KNOWN else _try_parse(text) for text in texts)
+    return [requirement for requirement in found if requirement is not None]
+
+
+_LONGEST_KNOWN = 512
+_MOST_KNOWN = 8192
+
+
+def _try_parse(text: str) -> Requirement | None:
+    with suppress(RequirementError):
+        return parse_requirement(text)
+    return None
+
+
+_parse_known = lru_cache(maxsize=_MOST_KNOWN)(_try_parse)
+
+
+_LITERAL = re.compile(r"""\"([^"]*)\"|'([^']*)'""")
+
+
+def named_extras(requirement: Requirement) -> frozenset[str]:
+    """Return the texts in a marker, in the normal form of an extra. The marker is equally true for all other extras."""
+    found = _LITERAL.findall(str(requirement.marker or ""))
+    texts = (canonicalize_name(one or other) for one, other in found)
+    return frozenset(word for text in texts for word in (text, *re.split(r"[\s,]+", text)))
+
+
+class _ByExtra(msgspec.Struct, frozen=True):
+    every: tuple[Requirement, ...]
+    named: dict[str, list[Requirement]]
+    """The requirements whose markers name an extra, keyed by extra."""
+
+
+@lru_cache(maxsize=256)
+def _by_extra(texts: tuple[str, ...]) -> _ByExtra:
+    every = tuple(readable_requirements(texts))
+    return _ByExtra(every, group_by_extra(every))
+
+
+def group_by_extra(requirements: Iterable[Requirement]) -> dict[str, list[Requirement]]:
+    """Return the requirements whose markers name an extra, keyed by extra."""
+    found: dict[str, list[Requirement]] = {}
+    for requirement in requirements:
+        for extra in named_extras(requirement):
+            found.setdefault(extra, []).append(requirement)
     return found
 
 
-def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: str = "") -> bool:
+def requirements_for_extra(texts: tuple[str, ...], extra: str) -> tuple[Requirement, ...]:
+    """Return the readable requirements that may apply with an extra, but not without it; all of them for ``""``."""
+    found = _by_extra(texts)
+    if not extra:
+        return found.every
+    return (*found.named.get(canonicalize_name(extra), ()), *found.named.get("", ()))
+
+
+_MANY_EXTRAS = 8
+"""Above this number, only one of the extras that a marker doesn't name is checked."""
+
+
+def applies(requirement: Requirement, extras: Collection[str] = ("",), file_name: str = "") -> bool:
     """Return whether a requirement applies with any of the extras; ``""`` represents no extra.
+
+    For many extras, pass a set of normalized ones.
 
     With a wheel's ``file_name``, a requirement applies if its marker is true for any Python and platform in the wheel's
     tags. With any other file name, it applies if the marker is true for any Python and platform. Without a file name,
@@ -225,6 +283,12 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
     if requirement.marker is None:
         return True
     marker = requirement.marker
+    if len(extras) > _MANY_EXTRAS:
+        named = named_extras(requirement)
+        extras = [
+            *(extra for extra in named if extra in extras),
+            *islice((extra for extra in extras if extra not in named), 1),
+        ]
     try:
         return any(
             marker_holds(str(marker), extra, file_name) if file_name else marker.evaluate({"extra": extra})

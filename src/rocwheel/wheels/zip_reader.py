@@ -32,6 +32,19 @@ if TYPE_CHECKING:
 _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
+MOST_METADATA = 2 << 20
+"""The maximum size of METADATA, in bytes. The largest in 967 published wheels has 233 KB (mujoco 3.14.0)."""
+_MOST_OF_INFO = {
+    "METADATA": MOST_METADATA,
+    "RECORD": 16 << 20,
+    "WHEEL": 256 << 10,
+    "entry_points.txt": 256 << 10,
+}
+"""The maximum sizes of texts in ``.dist-info``, in bytes.
+
+The largest texts in the same wheels are a RECORD of 1.9 MB for 16,235 files (cmeel_boost 1.90.0), an
+``entry_points.txt`` of 2.4 KB (setuptools 84.0.0), and a WHEEL of 224 bytes (zope_interface 8.6).
+"""
 _TAKEN_BESIDE = 32 << 20
 """The minimum size in bytes for which another thread hashes and writes the bytes that this thread inflates."""
 
@@ -136,10 +149,12 @@ def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Diges
 
 def read_member(member: ZipMember) -> bytes:
     """Return the unpacked bytes of a small member, such as a metadata file. Raises `InputError` for a large member."""
-    if member.size > _MOST_TEXT:
-        raise InputError(
-            member.source, f"has {count(member.size, 'byte')}", expected=f"at most {_MOST_TEXT} bytes for such a file"
-        )
+    folder, _, name = member.name.rpartition("/")
+    is_info = folder.endswith(".dist-info") and "/" not in folder
+    most = _MOST_OF_INFO.get(name, _MOST_TEXT) if is_info else _MOST_TEXT
+    if member.size > most:
+        found, expected = f"has {count(member.size, 'byte')}", f"at most {most} bytes for such a file"
+        raise InputError(member.source, found, expected=expected, remedy="Build or download the wheel again.")
     return b"".join(iter_member(member))
 
 

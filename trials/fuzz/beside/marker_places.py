@@ -13,7 +13,7 @@ from trials.fuzz.beside.requirement import judge_marker, read_marker
 from trials.fuzz.harness import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from packaging.markers import Marker
     from packaging.requirements import Requirement
@@ -53,7 +53,7 @@ _PLACES = {
 
 
 def compare_markers(
-    requirement: Requirement, text: str, applies: Callable[[Requirement, Iterable[str], str], bool]
+    requirement: Requirement, text: str, applies: Callable[[Requirement, Collection[str], str], bool]
 ) -> None:
     """Require that a requirement applies with each file and extra where it does in one of the file's environments."""
     marker, tree = requirement.marker, read_marker(text)

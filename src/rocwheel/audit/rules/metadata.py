@@ -83,9 +83,10 @@ def _noted(
 def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
     given = {owner.name: owner for owner in subject.tree.distributions if owner.name}
     for owner, _ in _with_metadata(subject):
+        extras = _asked_extras(owner)
         for requirement in readable_requirements(owner.requires):
             found = given.get(canonicalize_name(requirement.name))
-            if found is None or is_refusing(requirement) or not applies(requirement, _asked_extras(owner)):
+            if found is None or is_refusing(requirement) or not applies(requirement, extras):
                 continue
             if not _satisfies(requirement, found.version):
                 text = f"requires {requirement}, but version {found.version} is given"
@@ -101,9 +102,13 @@ def _required(requirement: Requirement) -> tuple[str, ...]:
     return (canonicalize_name(requirement.name), *sorted(requirement.extras))
 
 
-def _asked_extras(owner: Distribution) -> tuple[str, ...]:
+def _asked_extras(owner: Distribution) -> frozenset[str]:
     """Return the possible extras of a distribution. An environment doesn't record which extras are installed."""
-    return ("", *owner.extras) if owner.is_wheel else ("",)
+    return _extras_of(owner) if owner.is_wheel else frozenset({""})
+
+
+def _extras_of(owner: Distribution) -> frozenset[str]:
+    return frozenset({"", *map(canonicalize_name, owner.extras)})
 
 
 def _unknown_extras(requirement: Requirement, found: Distribution) -> list[str]:
@@ -123,8 +128,9 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
         return
     given = {owner.name for owner in subject.tree.distributions} | subject.tree.unread
     for owner, _ in _with_metadata(subject):
+        extras = _extras_of(owner)
         for requirement in readable_requirements(owner.requires):
-            if canonicalize_name(requirement.name) not in given and applies(requirement, ("", *owner.extras)):
+            if canonicalize_name(requirement.name) not in given and applies(requirement, extras):
                 text = f"requires {requirement}, but no given package provides it"
                 yield Evidence(owner.label, text, facts=_required(requirement))
 
