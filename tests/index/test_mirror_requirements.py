@@ -10,12 +10,14 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.specifiers import Specifier, SpecifierSet
+from packaging.version import Version
 
 from rocwheel.core.errors import InputError
 from rocwheel.core.hashing import hash_file
 from rocwheel.index.mirror import MirrorPlan, make_mirror, plan_mirror
 from rocwheel.index.mirror_choice import Choice, Machines
-from rocwheel.index.mirror_requirements import DependencyReader
+from rocwheel.index.mirror_requirements import DependencyReader, Offer
 from rocwheel.index.source import IndexSource
 from rocwheel.index.trust import ListedFile
 from rocwheel.index.write_index import IndexOptions, write_index
@@ -168,3 +170,46 @@ def test_whatever_an_sdist_says_is_read_or_refused(data: bytes) -> None:
             assert str(folder) in str(e)  # noqa: PT017
         else:
             assert all(requirement.name for requirement in needs.requires)
+
+
+def listed(version: str, yanked: str | None = None) -> ListedFile:
+    return ListedFile(f"part-{version}.tar.gz", "part", version, "", "", None, None, yanked, None)
+
+
+VERSIONS = ("1.0", "1.1", "1.1+local", "2.0a1", "2.0", "2.1rc1", "3.0.dev1")
+SPECIFIERS = ("", ">=1.1", "<2", "==1.1", "==1.*", "!=2.0", "~=1.0", ">=2.0a1", "===1.1+local", "==2.1rc1", "==9")
+
+
+@given(st.sets(st.sampled_from(VERSIONS)), st.sets(st.sampled_from(VERSIONS)), st.lists(st.sampled_from(SPECIFIERS)))
+def test_the_same_versions_are_chosen_as_by_filtering_all_of_them(
+    versions: set[str], yanked: set[str], specifiers: list[str]
+) -> None:
+    offer = Offer([listed(version, "bad" if version in yanked else None) for version in sorted(versions)])
+
+    def chosen(specifier: SpecifierSet) -> list[str]:
+        found = [*specifier.filter(sorted(map(Version, versions - yanked)))]
+        if not found and any(one.operator in {"==", "==="} for one in specifier):
+            found = [*specifier.filter(sorted(map(Version, versions)), prereleases=True)]
+        return [str(max(found))] if found else []
+
+    for index, text in enumerate(specifiers):
+        assert [file.version for file in offer.newest(SpecifierSet(text))] == chosen(SpecifierSet(text))
+        joined = SpecifierSet(",".join(filter(None, specifiers[: index + 1])))
+        assert [file.version for file in offer.newest_for_all(SpecifierSet(text))] == chosen(joined)
+
+
+def test_versions_are_compared_with_requirements_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    contains = Specifier.contains
+
+    def counted(self: Specifier, item: Version, prereleases: bool | None = None) -> bool:
+        compared.append(item)
+        return contains(self, item, prereleases)
+
+    monkeypatch.setattr(Specifier, "contains", counted)
+    offer = Offer(listed(f"1.{number}") for number in range(200))
+    for number in range(200):
+        specifier = SpecifierSet(f">=1.{number}")
+        assert [file.version for file in offer.newest_for_all(specifier)] == ["1.199"]
+        assert [file.version for file in offer.newest(specifier)] == ["1.199"]
+    assert len(compared) == 400

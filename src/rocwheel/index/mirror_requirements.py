@@ -15,7 +15,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -30,6 +29,7 @@ from rocwheel.stores.urls import shown_url
 from rocwheel.wheels.metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.wheels.requirements import (
     RequirementError,
+    group_by_extra,
     is_refusing,
     marker_holds_for,
     parse_requirement,
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.index.mirror_choice import Choice, Machines
+    from packaging.specifiers import Specifier, SpecifierSet
+
+    from rocwheel.index.mirror_choice import Choice
     from rocwheel.index.source import IndexSource, ProjectListing
 
 
@@ -53,6 +55,8 @@ class Dependencies(msgspec.Struct, frozen=True):
     requires: tuple[Requirement, ...]
     extras: tuple[str, ...]
     """The normalized names of the distribution's extras."""
+    by_extra: dict[str, list[Requirement]]
+    """The requirements whose markers name an extra (`group_by_extra`)."""
 
 
 class DependencyReader:
@@ -112,7 +116,7 @@ def _parse(file: ListedFile, data: bytes, lines: tuple[str, ...]) -> Dependencie
         raise InputError(shown_url(file.url), f"has requirements that can't be read: {e}") from e
     extras = {canonicalize_name(extra) for extra in metadata.get("provides_extra", ())}
     extras |= {canonicalize_name(name) for line in lines for name in _named_extras(line)}
-    return Dependencies(requires, tuple(sorted(extras)))
+    return Dependencies(requires, tuple(sorted(extras)), group_by_extra(requires))
 
 
 def _named_extras(line: str) -> list[str]:
@@ -248,7 +252,8 @@ class _Following:
         self._interpreters = choice.machines.interpreters
         self._waiting: list[tuple[ListedFile, str]] = []
         self._done: set[tuple[str, str]] = set()
-        self._specifiers: defaultdict[str, dict[str, SpecifierSet]] = defaultdict(dict)
+        self._begun: set[str] = set()
+        self._offers: dict[str, list[Offer]] = {}
         self.files: dict[str, ListedFile] = {}
         self.required: dict[str, None] = {}
         self.absent: set[str] = set()
@@ -285,9 +290,17 @@ class _Following:
             file, extra = self._waiting.pop()
             if (file.filename, extra) not in self._done:
                 self._done.add((file.filename, extra))
-                for requirement in self._read(file).requires:
+                for requirement in self._requires(file, extra):
                     if self._holds(requirement, extra):
                         self._take(requirement, file, extra)
+                self._begun.add(file.filename)
+
+    def _requires(self, file: ListedFile, extra: str) -> Sequence[Requirement]:
+        """Return the requirements that may apply with an extra. Those for all extras count only the first time."""
+        found = self._read(file)
+        if not extra or file.filename not in self._begun:
+            return found.requires
+        return (*found.by_extra.get(extra, ()), *found.by_extra.get("", ()))
 
     def _holds(self, requirement: Requirement, extra: str) -> bool:
         if is_refusing(requirement):
@@ -311,11 +324,13 @@ class _Following:
 
     def _pick(self, name: str, specifier: SpecifierSet) -> list[ListedFile]:
         """Return the newest files that satisfy a requirement, and the files that satisfy all requirements so far."""
-        known = self._specifiers[name]
-        known[str(specifier)] = specifier
-        joined = SpecifierSet(",".join(filter(None, known)))
-        offered = self._offered(name)
-        picked = [*_newest(offered, specifier, self._choice.machines), *_newest(offered, joined, self._choice.machines)]
+        if name not in self._offers:
+            offered = self._offered(name)
+            each = self._choice.machines.each()
+            self._offers[name] = [Offer([file for file in offered if machine.fits(file)]) for machine in each]
+        offers = self._offers[name]
+        picked = [file for offer in offers for file in offer.newest(specifier)]
+        picked += [file for offer in offers for file in offer.newest_for_all(specifier)]
         return list({file.filename: file for file in picked}.values())
 
 
@@ -323,16 +338,72 @@ def _has_device(extras: Iterable[str]) -> bool:
     return any(extra.startswith(f"{_DEVICE}-gfx") for extra in extras)
 
 
-def _newest(files: Sequence[ListedFile], specifier: SpecifierSet, machines: Machines) -> Iterator[ListedFile]:
-    """Yield, for each machine, the files of the version to install: the newest version, or a pinned yanked version."""
-    for machine in machines.each():
-        suiting = [file for file in files if machine.fits(file)]
-        versions: Mapping[Version, list[ListedFile]] = _by_version(suiting)
-        good = [version for version, group in versions.items() if any(file.yanked is None for file in group)]
-        found = list(specifier.filter(good))
-        if not found and any(one.operator in {"==", "==="} for one in specifier):
-            found = list(specifier.filter(versions, prereleases=True))
-        yield from versions[max(found)] if found else ()
+class _Newest:
+    """The newest of several versions that satisfies more and more specifiers. Each version is given up only once."""
+
+    def __init__(self, versions: Sequence[Version]) -> None:
+        self._versions = versions
+        self._at = self._satisfied = 0
+
+    def find(self, specifiers: Sequence[Specifier]) -> Version | None:
+        """Return the newest version that satisfies these specifiers, which include those of earlier calls."""
+        while self._at < len(self._versions):
+            version = self._versions[self._at]
+            if all(one.contains(version, prereleases=True) for one in specifiers[self._satisfied :]):
+                self._satisfied = len(specifiers)
+                return version
+            self._at += 1
+            self._satisfied = 0
+        return None
+
+
+class _Search:
+    """A search for the version to install: the newest version, or a pinned yanked version."""
+
+    def __init__(self, finals: Sequence[Version], good: Sequence[Version], every: Sequence[Version]) -> None:
+        self._finals, self._good, self._every = _Newest(finals), _Newest(good), _Newest(every)
+        self._specifiers: list[Specifier] = []
+        self._allows_prereleases = self._is_pinned = False
+
+    def find(self, more: Iterable[Specifier]) -> Version | None:
+        """Return the version that satisfies these specifiers and those of earlier calls."""
+        for one in more:
+            self._specifiers.append(one)
+            self._allows_prereleases |= bool(one.prereleases)
+            self._is_pinned |= one.operator in {"==", "==="}
+        found = None if self._allows_prereleases else self._finals.find(self._specifiers)
+        if found is None:
+            found = self._good.find(self._specifiers)
+        return self._every.find(self._specifiers) if found is None and self._is_pinned else found
+
+
+class Offer:
+    """The files of a project that one machine can install."""
+
+    def __init__(self, files: Iterable[ListedFile]) -> None:
+        self._files = _by_version(files)
+        every = sorted(self._files, reverse=True)
+        good = [version for version in every if any(file.yanked is None for file in self._files[version])]
+        self._lists = [version for version in good if not version.is_prerelease], good, every
+        self._known: dict[str, Version | None] = {}
+        self._for_all = _Search(*self._lists)
+        self._joined: set[str] = set()
+
+    def newest(self, specifier: SpecifierSet) -> Sequence[ListedFile]:
+        """Return the files of the version to install for one requirement."""
+        text = str(specifier)
+        if text not in self._known:
+            self._known[text] = _Search(*self._lists).find(specifier)
+        return self._of(self._known[text])
+
+    def newest_for_all(self, specifier: SpecifierSet) -> Sequence[ListedFile]:
+        """Return the files of the version to install for this requirement and those of earlier calls."""
+        more = () if str(specifier) in self._joined else specifier
+        self._joined.add(str(specifier))
+        return self._of(self._for_all.find(more))
+
+    def _of(self, version: Version | None) -> Sequence[ListedFile]:
+        return self._files[version] if version is not None else ()
 
 
 def _by_version(files: Iterable[ListedFile]) -> Mapping[Version, list[ListedFile]]:
