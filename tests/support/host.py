@@ -41,6 +41,10 @@ class FileSystem:
             return None
         return library
 
+    def has_name(self, name: str) -> bool:  # noqa: ARG002 (required by the protocol)
+        """Return that any name may be there."""
+        return True
+
     def open(self, path: Path) -> Library | None:
         """Return the ELF file at a path, whatever its machine; none where there is no usable one."""
         try:

@@ -12,10 +12,11 @@ from rocwheel.artifacts.sdk_names import is_divided, is_sdk_package
 from rocwheel.audit.dll_uses import DllUse, find_dll_uses
 from rocwheel.audit.wheel_toolkits import Toolkit, ToolkitOption, judge_toolkit, sdk_library_folders
 from rocwheel.binary.code_objects import parse_target_id
+from rocwheel.core.errors import InputError
 from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.known_libraries import allowed_libraries, is_shared_by_toolkits
 from rocwheel.environment.library_code import CodeTree, FileCode
-from rocwheel.environment.loader import Library, Loader, TreeDisk, place_of
+from rocwheel.environment.loader import Library, Loader, LookupLimitError, TreeDisk, place_of
 from rocwheel.environment.requirements import required_distributions
 from rocwheel.environment.run_path_advice import assumed_package_folders, assumed_sdk_folders
 from rocwheel.environment.run_path_entries import hwcaps_folders
@@ -56,6 +57,10 @@ class UndeclaredUse(msgspec.Struct, frozen=True):
     provider: str
 
 
+_MOST_LOOKUPS = 500_000
+_BYTES_FOR_LOOKUP = 1 << 10
+
+
 class Subject:
     """The data about one environment for the rules. Expensive data is computed only once."""
 
@@ -63,6 +68,8 @@ class Subject:
         self.tree = tree
         self.settings = settings
         self.system = allowed_libraries(settings.system_libraries)
+        self._lookups_left = _MOST_LOOKUPS + sum(file.size for file in tree.files) // _BYTES_FOR_LOOKUP
+        self._files: dict[str, InstalledFile | None] = {}
         self._other_versions: dict[str, list[str]] = {}
         self._toolkits: dict[str, Toolkit] = {}
 
@@ -213,16 +220,29 @@ class Subject:
         Files in wheels for musl have no process, because musl has a different loader.
         """
         other = {owner.source for owner in self.tree.distributions if owner.is_for_musl}
-        return tuple(self.start(file) for file in self.tree.loadable if file.distribution not in other)
+        started = []
+        for file in self.tree.loadable:
+            if file.distribution not in other:
+                started.append(self.start(file))
+                self._lookups_left -= started[-1].loader.lookups
+        return tuple(started)
 
     def start(self, file: InstalledFile) -> Process:
-        """Load one file into an empty process."""
-        loader = Loader(self.disk, self.system, hwcaps_folders(self.settings.cpu_level))
+        """Load one file into an empty process.
+
+        Raises `InputError` if the files need far more lookups than those of published packages of the same size.
+        """
+        loader = Loader(self.disk, self.system, hwcaps_folders(self.settings.cpu_level), self._lookups_left)
         library = self.disk.open(f"{SITE}/{file.path}")
-        loader.load(library or Library(f"{SITE}/{file.path}", file.path, file.elf))
-        linked = len(loader.objects)
-        for name in self.settings.opened_by(file.path):
-            loader.open_name(name)
+        try:
+            loader.load(library or Library(f"{SITE}/{file.path}", file.path, file.elf))
+            linked = len(loader.objects)
+            for name in self.settings.opened_by(file.path):
+                loader.open_name(name)
+        except LookupLimitError as e:
+            found = "makes the dynamic loader look for libraries in too many places"
+            expected = f"at most {_MOST_LOOKUPS} lookups for all files, and one more for each KiB"
+            raise InputError(file.source, found, expected=expected, remedy="Pass fewer packages at a time.") from e
         return Process(file, loader, linked)
 
     @cached_property
@@ -265,7 +285,9 @@ class Subject:
 
     def file_of(self, library: Library) -> InstalledFile | None:
         """Return the file of a loaded library, or `None` for system libraries and assumed libraries."""
-        return self.tree.by_path.get(place_of(library))
+        if library.identity not in self._files:
+            self._files[library.identity] = self.tree.by_path.get(place_of(library))
+        return self._files[library.identity]
 
     def provider_of(self, library: Library) -> str:
         """Return the name of a loaded library's distribution, or an empty string for system libraries."""

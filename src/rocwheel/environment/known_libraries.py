@@ -104,12 +104,13 @@ class AllowedLibraries:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
+        self._are_allowed: dict[str, bool] = {}
 
     def find(self, name: str, machine: int) -> Library | None:  # noqa: ARG002 (required by the protocol)
         """Return a placeholder for the allowed library with this name, or `None` if the name isn't allowed."""
-        if any(fnmatchcase(name, pattern) for pattern in self._patterns):
-            return Library(name, f"system:{name}", None)
-        return None
+        if name not in self._are_allowed:
+            self._are_allowed[name] = _fits(name, self._patterns)
+        return Library(name, f"system:{name}", None) if self._are_allowed[name] else None
 
 
 class _Interpreter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -171,12 +172,18 @@ def _version(release: str) -> tuple[int, int]:
     return major, minor
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
     """Return patterns for the unversioned symbols of a library in the policy, or `None` for any other library."""
     for pattern, symbols in _policy().symbols.items():
         if fnmatchcase(soname, pattern):
             return symbols
-    return () if any(fnmatchcase(soname, pattern) for pattern in _patterns()) else None
+    return () if _is_allowed(soname) else None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _is_allowed(soname: str) -> bool:
+    return _fits(soname, _patterns())
 
 
 def defines_by_default(soname: str, symbol: str) -> bool:
@@ -185,7 +192,7 @@ def defines_by_default(soname: str, symbol: str) -> bool:
     A reference without a version binds to such a symbol. The result is false for libraries that aren't part of the
     system.
     """
-    if not any(fnmatchcase(soname, pattern) for pattern in _patterns()):
+    if not _is_allowed(soname):
         return False
     return any(_defines(name, symbol) for name in (soname, *_symbols().brings.get(soname, ()), *_LOADED_BY_ALL))
 

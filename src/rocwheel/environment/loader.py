@@ -24,9 +24,12 @@ waiting objects. Auxiliary filtees are optional.
 from __future__ import annotations
 
 import enum
+import math
 import posixpath
 import struct
 from collections import deque
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -39,7 +42,7 @@ from rocwheel.environment.installed_paths import PREFIX, SITE, InstalledLayout
 from rocwheel.environment.run_path_entries import expand_entry, split_run_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rocwheel.binary.elf.facts import Filtee
 
@@ -136,6 +139,9 @@ class Disk(Protocol):
     def find(self, path: str, machine: int) -> Library | LoaderStop | None:
         """Return the ELF file for ``machine`` at an absolute path. The path may contain symbolic links and ``..``."""
 
+    def has_name(self, name: str) -> bool:
+        """Return whether a folder may contain a file with this name. If not, a search for it needs no lookups."""
+
 
 class SystemLibraries(Protocol):
     """The libraries of the operating system."""
@@ -181,21 +187,31 @@ class Search(msgspec.Struct, frozen=True):
     """Whether the requester works without the library."""
 
 
+class LookupLimitError(Exception):
+    """An error for a process that needs more lookups than its limit allows."""
+
+
 class Loader:
     """Models one process: opens files, and records the objects and searches in the loader's order.
 
     ``subfolders`` of each folder are searched before the folder itself (`rocwheel.environment.run_path_entries`).
+    Raises `LookupLimitError` if ``most`` lookups aren't enough.
     """
 
-    def __init__(self, disk: Disk, system: SystemLibraries, subfolders: Sequence[str] = ()) -> None:
+    def __init__(
+        self, disk: Disk, system: SystemLibraries, subfolders: Sequence[str] = (), most: float = math.inf
+    ) -> None:
         self.objects: list[LoadedObject] = []
         self.searches: list[Search] = []
+        self.lookups = 0
+        """The number of searches, and of the paths that they tried."""
+        self._most = most
         self._disk = disk
         self._system = system
         self._inner = (*(f"/{subfolder}" for subfolder in subfolders), "")
         self._by_name: dict[str, int] = {}
         self._by_identity: dict[str, int] = {}
-        self._run_paths: dict[int, tuple[tuple[str, str], ...]] = {}
+        self._scopes: dict[int, dict[int, dict[str, str]]] = {}
         self._waiting: deque[int] = deque()
 
     def load(self, library: Library) -> None:
@@ -213,6 +229,8 @@ class Loader:
 
     def is_inherited(self, search: Search) -> bool:
         """Return whether an inherited RPATH points to the name, regardless of earlier loads."""
+        if "/" not in search.name and not self._disk.has_name(search.name):
+            return False
         found = self.candidates(search.name, search.requester)
         paths = (path for how, _, path in found if how is How.RPATH)
         return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)
@@ -231,6 +249,39 @@ class Loader:
                     yield How.RPATH, entry, f"{folder}/{name}"
         for entry, folder in self._folders(requester, RunpathTag.RUNPATH):
             yield How.RUNPATH, entry, f"{folder}/{name}"
+
+    def folders(self, requester: int, known: KnownFolders, *, inherited: bool = False) -> Mapping[str, str]:
+        """Return the folders of the entries from `candidates` that ``known`` describes, in order, with their words.
+
+        With ``inherited``, these are only the folders of RPATHs. Objects with the same RPATHs share the result.
+        """
+        elf = self.objects[requester].library.elf
+        if elf is None:
+            return {}
+        if elf.run_path_tag is RunpathTag.RUNPATH:
+            return {} if inherited else self._own_folders(requester, known)
+        scopes, waiting, holder = self._scopes.setdefault(id(known), {}), list[int](), requester
+        while holder >= 0 and holder not in scopes:
+            waiting.append(holder)
+            holder = self.objects[holder].loader
+        found = scopes[holder] if holder >= 0 else {}
+        for holder in reversed(waiting):
+            own = self._own_folders(holder, known) if self._has_rpath(holder) else {}
+            if list(own.items()) != list(islice(found.items(), len(own))):
+                found = {**own, **found, **own}
+            scopes[holder] = found
+            if len(scopes) > _MOST_SCOPES:
+                del scopes[next(iter(scopes))]
+        return found
+
+    def _has_rpath(self, holder: int) -> bool:
+        elf = self.objects[holder].library.elf
+        return elf is not None and elf.run_path_tag is RunpathTag.RPATH
+
+    def _own_folders(self, holder: int, known: KnownFolders) -> dict[str, str]:
+        """Return the described folders of an object's own run path."""
+        held = self.objects[holder]
+        return known.of(held.library.elf.run_path if held.library.elf else None, held.origin, self._inner)
 
     def ancestors(self, index: int) -> Iterator[int]:
         """Yield an object, the object that loaded it, and so on up to the first object of the process."""
@@ -277,9 +328,14 @@ class Loader:
         return index
 
     def _search(self, name: str, requester: int) -> Search:
+        self.lookups += 1
+        if self.lookups > self._most:
+            raise LookupLimitError
         if name in self._by_name:
             return Search(requester, name, self._by_name[name], How.LOADED)
-        for how, entry, path in self.candidates(name, requester):
+        is_findable = "/" in name or self._disk.has_name(name)
+        for how, entry, path in self.candidates(name, requester) if is_findable else ():
+            self.lookups += 1
             library = self._disk.find(path, self._machine)
             if isinstance(library, LoaderStop):
                 return Search(requester, name, None, how, entry, library)
@@ -302,20 +358,44 @@ class Loader:
         elf = self.objects[holder].library.elf
         if elf is None or elf.run_path_tag is not tag:
             return ()
-        if (
-            holder not in self._run_paths
-        ):  # in a chain of objects, searches for missing libraries visit the run paths of all objects
-            self._run_paths[holder] = self._expanded(elf.run_path, self.objects[holder].origin)
-        return self._run_paths[holder]
-
-    def _expanded(self, run_path: str | None, origin: str) -> tuple[tuple[str, str], ...]:
-        entries = split_run_path(run_path)
-        return tuple((entry, expand_entry(entry, origin) + inner) for entry in entries for inner in self._inner)
+        return _expanded(elf.run_path, self.objects[holder].origin, self._inner)
 
     @property
     def _machine(self) -> int:
         elf = self.objects[0].library.elf
         return elf.machine if elf else 0
+
+
+_MOST_SCOPES = 64
+"""The number of objects whose inherited folders a process remembers. Objects are loaded breadth first."""
+
+
+@lru_cache(maxsize=1 << 10)
+def _expanded(run_path: str | None, origin: str, inner: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the entries of a run path with their folders. All processes that load a file share the result."""
+    entries = split_run_path(run_path)
+    return tuple((entry, expand_entry(entry, origin) + below) for entry in entries for below in inner)
+
+
+class KnownFolders:
+    """The described folders of run paths, which all processes share.
+
+    ``describe`` returns the folder of an entry, with words about it, or `None` for an entry that doesn't count.
+    """
+
+    def __init__(self, describe: Callable[[str, str], tuple[str, str] | None]) -> None:
+        self._describe = describe
+        self._known: dict[tuple[str | None, str], dict[str, str]] = {}
+
+    def of(self, run_path: str | None, origin: str, inner: tuple[str, ...]) -> dict[str, str]:
+        """Return the folders of a run path in a file in ``origin``. The first entry with a folder counts."""
+        if (run_path, origin) not in self._known:
+            described = (self._describe(entry, folder) for entry, folder in _expanded(run_path, origin, inner))
+            found = self._known[run_path, origin] = dict[str, str]()
+            for one in described:
+                if one is not None:
+                    found.setdefault(*one)
+        return self._known[run_path, origin]
 
 
 _UNKNOWN = InstalledLayout()
@@ -344,6 +424,7 @@ class TreeDisk:
         self._obstacles = {_absolute(path): obstacle for path, obstacle in (obstacles or {}).items()}
         paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))
         self._folders = {folder for path in paths for folder in _parents(path)}
+        self._names = {posixpath.basename(path) for path in (*paths, *self._folders)} | {"", ".", ".."}
         self._symlinks = Symlinks(self._links.get, self._folders.__contains__, root="/")
         self._walks: dict[str, Walk] = {}
 
@@ -362,6 +443,10 @@ class TreeDisk:
             return LoaderStop(path, obstacle.reason)
         elf = self._files.get(real)
         return Library(path, real, elf) if elf and elf.machine == machine else None
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a file, a folder, or a symbolic link has this name."""
+        return name in self._names
 
     def open(self, path: str) -> Library | None:
         """Return the ELF file at an absolute path, for any machine."""

@@ -19,6 +19,7 @@ import posixpath
 from collections.abc import Collection, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from weakref import WeakKeyDictionary, proxy
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -28,7 +29,7 @@ from rocwheel.audit.wheel_toolkits import OpenedNames, Toolkit
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.environment.installed_paths import SITE, path_in_package
 from rocwheel.environment.known_libraries import is_toolkit_folder
-from rocwheel.environment.loader import How, LoaderStop, place_of
+from rocwheel.environment.loader import How, KnownFolders, LoaderStop, place_of
 from rocwheel.environment.run_path_entries import is_origin_relative, leads_nowhere
 from rocwheel.environment.sdk_layout import find_sdk_library
 
@@ -81,7 +82,7 @@ class CandidateFolders(msgspec.Struct, frozen=True):
     """The folders in which an object in a process may find a library."""
 
     is_sure: bool
-    folders: dict[str, str]
+    folders: Mapping[str, str]
     """Absolute folders that may have the library, in the loader's order, each with its text (`folder_words`).
 
     Folders after a folder that certainly has the library don't count.
@@ -101,6 +102,9 @@ def candidate_folders(
     """
     elf = process.file.elf
     machine = elf.machine if elf else 0
+    if "/" not in name and not subject.disk.has_name(name):
+        anywhere = process.loader.folders(requester, _known_to(subject).possible)
+        return CandidateFolders(subject.system.find(name, machine) is not None, anywhere)
     folders: dict[str, str] = {}
     for how, entry, path in process.loader.candidates(name, requester):
         found = subject.disk.find(path, machine)
@@ -116,14 +120,42 @@ def candidate_folders(
     return CandidateFolders("/" not in name and subject.system.find(name, machine) is not None, folders)
 
 
-def opened_folders(process: Process, requester: int) -> dict[str, str]:
+def opened_folders(subject: Subject, process: Process, requester: int) -> Mapping[str, str]:
     """Return the folders that an object searches for libraries that it opens by name, each with its text."""
-    return _folders(process.loader.candidates("any", requester))
+    return process.loader.folders(requester, _known_to(subject).alive)
 
 
-def inheritable_folders(process: Process, requester: int) -> dict[str, str]:
+def inheritable_folders(subject: Subject, process: Process, requester: int) -> Mapping[str, str]:
     """Return the folders that all libraries loaded by an object search, each with its text."""
-    return _folders(found for found in process.loader.candidates("any", requester) if found[0] is How.RPATH)
+    return process.loader.folders(requester, _known_to(subject).alive, inherited=True)
+
+
+class _Known:
+    """The folders of all run paths in an environment that may contain a library."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.alive = KnownFolders(_describe)
+        """Folders that don't provably lead nowhere."""
+        self.possible = KnownFolders(partial(_describe_possible, proxy(subject)))
+        """Those of these folders that may contain a library that isn't given."""
+
+
+def _describe(entry: str, searched: str) -> tuple[str, str] | None:
+    folder = _folder(f"{searched}/any")
+    return None if _is_dead(entry, folder) else (folder, folder_words(entry, folder))
+
+
+def _describe_possible(subject: Subject, entry: str, searched: str) -> tuple[str, str] | None:
+    return None if is_own_folder(subject, _folder(f"{searched}/any")) else _describe(entry, searched)
+
+
+_known: WeakKeyDictionary[Subject, _Known] = WeakKeyDictionary()
+
+
+def _known_to(subject: Subject) -> _Known:
+    if subject not in _known:
+        _known[subject] = _Known(subject)
+    return _known[subject]
 
 
 def folder_words(entry: str, folder: str) -> str:
@@ -133,12 +165,6 @@ def folder_words(entry: str, folder: str) -> str:
     """
     inside = folder.removeprefix(f"{SITE}/")
     return entry if inside == folder or "$" in inside else inside
-
-
-def _folders(candidates: Iterable[tuple[How, str, str]]) -> dict[str, str]:
-    found = [(entry, _folder(path)) for _, entry, path in candidates]
-    alive = [(entry, folder) for entry, folder in found if not _is_dead(entry, folder)]
-    return {folder: folder_words(entry, folder) for entry, folder in reversed(alive)}
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -403,6 +429,8 @@ class _Pair(msgspec.Struct, frozen=True):
     """The index among the old process's objects."""
     counterpart: int
     """The index among the new process's objects."""
+    key: tuple[int, int]
+    """The numbers of its scopes before and after (`_Chains`)."""
 
     @property
     def library(self) -> Library:
@@ -437,14 +465,15 @@ def find_regressions(
     count for libraries that files open by name.
     """
     comparison = Comparison(before, after, edited)
+    chains = _Chains(comparison)
     seen, reported = set[object](), set[tuple[str, str]]()
     for file in before.tree.files:
         processes = comparison.start(file) if file.is_loadable else None
         if processes is None:
             continue
-        for pair in _pairs(comparison, processes):
+        for pair in _pairs(chains, processes):
             names = _names(comparison.before, pair.library)
-            key = file.distribution, pair.scopes, names
+            key = file.distribution, pair.key, names
             if key not in seen:
                 seen.add(key)
                 for regression in _needed_regressions(comparison, pair, names, sure.get(file.distribution, ())):
@@ -457,17 +486,47 @@ def find_regressions(
         yield from (one for found in others for one in found if (one.user, one.name) not in reported)
         yield from replaced_regressions(comparison, processes)
         if not given_up.tag_is_told:
-            yield from _brought_regressions(comparison, processes, installed)
+            yield from _brought_regressions(comparison, chains, processes, installed)
 
 
-def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
+class _Chains:
+    """Numbers the scopes of objects (`scope_places`). Equal scopes have the same number in all processes."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._are_edited: list[bool] = [False]
+
+    def number(self, process: Process) -> list[int]:
+        """Return the number of each object's scope."""
+        chains, scopes = list[int](), list[int]()
+        for held in process.loader.objects:
+            place, elf = place_of(held.library), held.library.elf
+            chains.append(self._numbered(place, chains[held.loader] if held.loader >= 0 else 0))
+            is_alone = elf is not None and elf.run_path_tag is RunpathTag.RUNPATH
+            scopes.append(self._numbered(place, 0) if is_alone else chains[-1])
+        return scopes
+
+    def _numbered(self, place: str, above: int) -> int:
+        if (place, above) not in self._numbers:
+            self._numbers[place, above] = len(self._are_edited)
+            self._are_edited.append(self._are_edited[above] or bool(self._comparison.edited_at([place])))
+        return self._numbers[place, above]
+
+    def is_edited(self, number: int) -> bool:
+        """Return whether a scope has an edited file."""
+        return self._are_edited[number]
+
+
+def _pairs(chains: _Chains, processes: ProcessPair) -> Iterator[_Pair]:
     """Yield the objects in a process whose searches use the run path of an edited file."""
     old, new = processes.old, processes.new
+    before, after = chains.number(old), chains.number(new)
     places = {held.library.identity: index for index, held in enumerate(new.loader.objects)}
     for index, held in enumerate(old.loader.objects):
-        pair = _Pair(old, new, index, places.get(held.library.identity, -1))
-        if pair.counterpart >= 0 and comparison.edited_at(pair.scope):
-            yield pair
+        counterpart = places.get(held.library.identity, -1)
+        if counterpart >= 0 and (chains.is_edited(before[index]) or chains.is_edited(after[counterpart])):
+            yield _Pair(old, new, index, counterpart, (before[index], after[counterpart]))
 
 
 def _needed_regressions(
@@ -487,21 +546,25 @@ def _needed_regressions(
 
 def _inherited_regressions(comparison: Comparison, pair: _Pair, name: str) -> Iterator[Regression]:
     """Yield the folders with dependencies that a library outside of the given packages no longer inherits."""
-    still = inheritable_folders(pair.new, pair.counterpart)
-    handed = {words for folder, words in inheritable_folders(pair.old, pair.index).items() if folder not in still}
-    if handed:
-        yield Regression(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
+    still = inheritable_folders(comparison.after, pair.new, pair.counterpart)
+    once = inheritable_folders(comparison.before, pair.old, pair.index)
+    if once.keys() <= still.keys():
+        return
+    handed = {words for folder, words in once.items() if folder not in still}
+    yield Regression(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
 
 
-def _brought_regressions(comparison: Comparison, processes: ProcessPair, sure: Collection[str]) -> Iterator[Regression]:
+def _brought_regressions(
+    comparison: Comparison, chains: _Chains, processes: ProcessPair, sure: Collection[str]
+) -> Iterator[Regression]:
     """Yield libraries that files open by name and that only a replaced library on the machine may have loaded.
 
     Such a library may load files from the folders in the RPATHs that it inherits. NEEDED libraries don't count, because
     the loader searches for most of them earlier.
     """
     lacked = _lacked(comparison.after, processes.new, sure)
-    for pair in _pairs(comparison, processes) if lacked else ():
-        handed = inheritable_folders(pair.old, pair.index).keys()
+    for pair in _pairs(chains, processes) if lacked else ():
+        handed = inheritable_folders(comparison.before, pair.old, pair.index).keys()
         lost = [(user, name) for user, name, folders in lacked if not handed <= folders]
         for replaced, folders in _replaced(comparison, pair, sure) if lost else ():
             blamed = _blamed(comparison, pair)
@@ -514,7 +577,7 @@ def _lacked(subject: Subject, process: Process, sure: Collection[str]) -> list[t
     Each item has the file's place, the library's name, and the folders that the libraries loaded by the file search.
     """
     return [
-        (file.path, name, frozenset(inheritable_folders(process, index)))
+        (file.path, name, frozenset(inheritable_folders(subject, process, index)))
         for index, held in enumerate(process.loader.objects)
         if (file := subject.file_of(held.library))
         for name in subject.settings.opened_by(file.path)
@@ -543,8 +606,8 @@ def _opened_regressions(
 ) -> Iterator[Regression]:
     if pair.library.elf is None or not pair.library.elf.imports_dlopen:
         return
-    still = opened_folders(pair.new, pair.counterpart)
-    gone = [item for item in opened_folders(pair.old, pair.index).items() if item[0] not in still]
+    still = opened_folders(comparison.after, pair.new, pair.counterpart)
+    gone = [item for item in opened_folders(comparison.before, pair.old, pair.index).items() if item[0] not in still]
     place = place_of(pair.library)
     opener = comparison.before.file_of(pair.library)
     source = opener.source if opener else ""

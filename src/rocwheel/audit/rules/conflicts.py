@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import defaultdict
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +15,7 @@ from rocwheel.environment.installed_paths import SITE
 from rocwheel.environment.loader import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.environment.loader import Library
@@ -48,15 +49,12 @@ _COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib
 
 
 def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterator[Evidence]:
-    seen: set[tuple[str, str]] = set()
+    seen: dict[str, set[str]] = defaultdict(set)
     loaded_by_some = loaded_paths(subject)
     for process in sorted(subject.processes, key=lambda process: process.file.path not in loaded_by_some):
         files = [subject.file_of(member.library) for member in process.loader.objects]
-        loaded = [file for file in files if file is not None and file.traits is not None]
-        for first, second in combinations(sorted(loaded, key=lambda file: file.path), 2):
-            if (first.path, second.path) in seen:
-                continue
-            seen.add((first.path, second.path))
+        loaded = {file.path: file for file in files if file is not None and file.traits is not None}
+        for first, second in _new_pairs(loaded, seen):
             common = sorted(name for name in _common(first, second) if wanted(name))
             if (
                 common
@@ -71,6 +69,17 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
                 severity = None if is_loaded else Severity.WARNING
                 text = found if is_loaded else found + UNLOADED
                 yield Evidence(first.source, text, facts=(second.path, *all_names), severity=severity)
+
+
+def _new_pairs(
+    loaded: Mapping[str, InstalledFile], seen: dict[str, set[str]]
+) -> Iterator[tuple[InstalledFile, InstalledFile]]:
+    """Yield the pairs of files with any exports, in the order of their paths, that no earlier process has loaded."""
+    exporting = {path for path, file in loaded.items() if file.traits and file.traits.exports}
+    for path in sorted(exporting):
+        others = sorted(other for other in exporting - seen[path] if other > path)
+        seen[path] |= exporting
+        yield from ((loaded[path], loaded[other]) for other in others)
 
 
 def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:
