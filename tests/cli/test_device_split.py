@@ -288,6 +288,21 @@ def test_a_library_or_folder_without_device_code_is_refused(run: Run, tmp_path: 
 
 
 @pytest.mark.slow
+def test_a_folder_of_wheels_is_refused_with_the_wheels_to_split_instead(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist/demo-1-py3-none-any.whl").write_bytes(b"")
+    done = run("device", "split", tmp_path / "dist", "--output", tmp_path / "out")
+    assert (done.status, done.stderr) == (
+        2,
+        (
+            f"error: {tmp_path}/dist: has no device code to split off; expected a fat binary, a wheel, or a folder "
+            "with device code. To split the wheels in this folder, pass them instead of the folder: "
+            f"{tmp_path}/dist/demo-1-py3-none-any.whl\n"
+        ),
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "a@GFXARCH@", "a:b"])
 def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
     status, _, err = run("device", "split", tree, "--archives", folder, "--output", tmp_path / "out")

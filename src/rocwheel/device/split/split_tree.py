@@ -339,6 +339,8 @@ def _require_code(source: Path, plan: SplitPlan) -> None:
     if plan.targets or plan.left_out or any(file.remark or _is_split(file) for file in plan.host):
         return
     found, remedy = "has no device code to split off", "Check the path. To copy files without device code, use cp."
+    if wheel := next((file.path for file in plan.host if file.path.endswith(".whl") and source.is_dir()), ""):
+        remedy = f"To split the wheels in this folder, pass them instead of the folder: {source / wheel}"
     raise InputError(source, found, expected="a fat binary, a wheel, or a folder with device code", remedy=remedy)
 
 
