@@ -151,7 +151,7 @@ def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -
             [member("stage/x", b"Q")],
             "stage/x: is a device or FIFO, or has an unknown type; expected only files, links, and folders",
         ),
-        ([member("other/x")], "other/x: is not in any stage folder of the manifest"),
+        ([member("other/x")], "other/x: is not in any stage folder that the manifest lists"),
         ([member("stage")], "stage: is a file, but the manifest lists it as a stage folder"),
     ],
 )

@@ -97,7 +97,7 @@ def test_truncated_compression_is_reported(tmp_path: Path, suffix: str, kept: fl
         decompress(path)
     assert (
         str(caught.value)
-        == f"{path}: is truncated: its compressed data has no end. Download or create the archive again."
+        == f"{path}: is truncated: its compressed data ends early. Download or create the archive again."
     )
 
 

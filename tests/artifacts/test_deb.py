@@ -364,7 +364,7 @@ BAD_ARCHIVES = {
     "unknown compression": (
         ar_archive({"debian-binary": b"2.0\n", "data.tar.lz4": b""}),
         (
-            "data.tar.lz4 has an unknown compression; "
+            "data.tar.lz4 has an unknown compression format; "
             "expected data.tar, data.tar.gz, data.tar.xz, data.tar.bz2, data.tar.zst"
         ),
     ),

@@ -188,7 +188,7 @@ def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> No
 
     assert text_of(error) == (
         "the import: 1 problem\n"
-        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder: it is the file usr/bin/a of {one}"
+        f"  usr/bin/a/b in {other}: goes below 'bin/a', which is not a folder: it is the file usr/bin/a in {one}"
     )
 
 
@@ -212,9 +212,9 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
 
     assert text_of(error) == (
         "the import: 2 problems\n"
-        f"  etc/a of {path}: does not match any rule of the table. Add a rule for the file, or exclude the file with "
+        f"  etc/a in {path}: does not match any rule in the table. Add a rule for the file, or exclude the file with "
         "[[skip]].\n"
-        f"  usr/bin/c of {path}: is a symlink that points out of the tree through '../../../etc/passwd'; "
+        f"  usr/bin/c in {path}: is a symlink that points out of the tree through '../../../etc/passwd'; "
         "expected a link to a path in the same source"
     )
 

@@ -126,7 +126,7 @@ def test_prefix_that_mixes_two_releases_is_refused(tmp_path: Path, files: dict[s
     with pytest.raises(InputError) as error:
         import_prefixes([root], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
-        f"{root}: contains files from several releases of ROCm ({found}); expected files from one release. "
+        f"{root}: contains files from several ROCm releases ({found}); expected files from one release. "
         "Remove the leftovers of the other releases, or install one release into its own folder."
     )
     assert not (tmp_path / "artifacts").exists()
@@ -295,7 +295,7 @@ def test_strict_refuses_what_no_rule_takes(prefix: Path, dest: Path) -> None:
         import_prefixes([prefix], dest, ROCM, strict=True)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  share/new/thing of {prefix}: does not match any rule of the table. "
+        f"the import: 1 problem\n  share/new/thing in {prefix}: does not match any rule in the table. "
         "Add a rule for the file, or exclude the file with [[skip]]."
     )
     assert not dest.exists()
@@ -322,7 +322,7 @@ def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
         import_prefixes([prefix], dest, ROCM)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  bin/clinfo of {prefix}: is a symlink that points out of the tree through "
+        f"the import: 1 problem\n  bin/clinfo in {prefix}: is a symlink that points out of the tree through "
         "'../../usr/bin/clinfo'; expected a link to a path in the same source"
     )
 
@@ -408,7 +408,7 @@ def test_links_that_lead_in_a_circle_are_refused_together(prefix: Path, dest: Pa
     with pytest.raises(ProblemsError) as error:
         import_prefixes([prefix], dest, ROCM)
 
-    found = f"of {prefix}: is a symlink that loops. Fix the symlink in the source."
+    found = f"in {prefix}: is a symlink that loops. Fix the symlink in the source."
     assert text_of(error).splitlines()[1:] == [f"  lib/{name} {found}" for name in ("one", "three", "two")]
 
 
@@ -429,8 +429,8 @@ def test_names_that_no_build_could_take_are_refused_together(prefix: Path, dest:
 
     assert text_of(error) == (
         "the import: 2 problems\n"
-        f"  'lib/one\\udcff' of {prefix}: its path is not valid UTF-8 text. Rename it.\n"
-        f"  'lib/two\\udcff' of {prefix}: its path is not valid UTF-8 text. Rename it."
+        f"  'lib/one\\udcff' in {prefix}: its path is not valid UTF-8 text. Rename the file.\n"
+        f"  'lib/two\\udcff' in {prefix}: its path is not valid UTF-8 text. Rename the file."
     )
     assert not dest.exists()
 
@@ -509,7 +509,7 @@ def test_prefixes_with_one_file_of_different_content_are_not_united(prefix: Path
     with pytest.raises(ProblemsError) as error:
         import_prefixes([prefix, other], dest, ROCM)
     assert text_of(error) == (
-        f"the import: 1 problem\n  bin/rocminfo of {other}: goes to 'bin/rocminfo', but bin/rocminfo of {prefix} has "
+        f"the import: 1 problem\n  bin/rocminfo in {other}: goes to 'bin/rocminfo', but bin/rocminfo in {prefix} has "
         "different content for that path. Exclude one of the files."
     )
     assert not dest.exists()

@@ -177,7 +177,7 @@ def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
     assert str(it.problem) == (
         "the edit '/usr': does not match b.cmake of two.deb, even though there is a match for 'PREFIX /'; expected a "
         "match "
-        "(the reason for the edit: it moves). Check the file and adapt the table (--table)."
+        "(the reason for the edit: it moves). Check the file, and adjust the table (--table)."
     )
 
 

@@ -93,9 +93,7 @@ def test_a_symlink_to_an_empty_folder_stays_and_leads_to_the_artifacts(tmp_path:
 
 def test_the_current_folder_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    expected = (
-        f"{tmp_path}: is the current folder, which the output would replace. Pass a new folder inside this folder."
-    )
+    expected = f"{tmp_path}: is the current folder, which the output would replace. Pass a new folder inside it."
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"), importing(ROCM, tmp_path):
         pytest.fail("the sources are read")
 
@@ -119,5 +117,5 @@ except InputError as e:
     if "ermitted" in done.stderr:
         pytest.skip(f"no mount here: {done.stderr.strip()}")
     assert done.stdout == (
-        f"{tmp_path}: is a mount point, which the output would replace. Pass a new folder inside this folder.\n"
+        f"{tmp_path}: is a mount point, which the output would replace. Pass a new folder inside it.\n"
     )

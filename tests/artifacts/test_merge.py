@@ -380,7 +380,7 @@ def test_a_result_in_a_shard_is_refused(build: Callable[[Shards], list[Path]]) -
         for folder in folders:
             with pytest.raises(
                 InputError,
-                match=r"out: is a folder in .*, which this command copies; expected a folder outside this folder",
+                match=r"out: is a folder in .*, which this command copies; expected a folder outside ",
             ):
                 write_merge(plan, folder / "deep/out")
             assert not (folder / "deep").exists()

@@ -55,8 +55,8 @@ def test_fat_libraries_for_different_gpus_are_to_be_split_first(tmp_path: Path) 
 
     library = "blas_lib_generic/stage/lib/libx.so"
     assert str(caught.value).replace(f"{tmp_path}/", "") == (
-        f"b/{library}: differs from a/{library} in the device code; expected host files without device "
-        "code. First split the stage folders of each build's artifacts with 'rocwheel "
+        f"b/{library}: differs from a/{library} in its device code; expected host files without device "
+        "code. First, split the stage folders of each build's artifacts with 'rocwheel "
         "device split', then merge the results."
     )
     assert not (tmp_path / "out").exists()

@@ -247,7 +247,7 @@ def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> 
 @pytest.mark.parametrize(
     ("tree", "problem"),
     [
-        ({"other/x": b""}, "other/x: is not in any stage folder of the manifest"),
+        ({"other/x": b""}, "other/x: is not in any stage folder that the manifest lists"),
         ({"stage": b""}, "stage: is a file, but the manifest lists it as a stage folder"),
         ({"stage": "elsewhere"}, "stage: is a symlink, but the manifest lists it as a stage folder"),
         ({"stage/x": "/usr/lib/x"}, "stage/x: is a symlink that points to the absolute path '/usr/lib/x'"),
@@ -372,8 +372,8 @@ def test_names_that_are_not_there_are_reported(tmp_path: Path, make_artifact: Ma
         pass
     folder = tmp_path / "artifacts"
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{folder}: does not contain an artifact y_lib_x",
-        f"{folder}: does not contain an artifact z",
+        f"{folder}: does not contain the artifact y_lib_x",
+        f"{folder}: does not contain the artifact z",
     ]
 
 

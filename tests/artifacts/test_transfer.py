@@ -204,6 +204,6 @@ def test_an_unusable_archive_is_reported_and_the_others_are_unpacked(
     with pytest.raises(ProblemsError) as caught:
         extract_archives([torn, good], tmp_path / "again")
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{torn}: is truncated: its compressed data has no end. Download or create the archive again."
+        f"{torn}: is truncated: its compressed data ends early. Download or create the archive again."
     ]
     assert [path.name for path in (tmp_path / "again").iterdir()] == ["a_lib_generic"]

@@ -86,7 +86,7 @@ def test_what_is_audited_is_never_written_over(run: Run, bad_wheel: Path, option
     before = bad_wheel.read_bytes()
     done = run("audit", bad_wheel, *options, bad_wheel)
     assert (done.status, bad_wheel.read_bytes() == before) == (2, True)
-    assert "is one of the audited files; expected another output file" in " ".join(done.stderr.split())
+    assert "is one of the audited files; expected a different output file" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
@@ -108,7 +108,7 @@ def test_no_file_of_what_is_audited_is_written_over(
     }
     done = run("audit", audited[place], *options, target)
     assert (done.status, target.read_bytes() == before) == (2, True)
-    assert "is one of the audited files; expected another output file" in " ".join(done.stderr.split())
+    assert "is one of the audited files; expected a different output file" in " ".join(done.stderr.split())
 
 
 def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_the_settings_of_an_audit_are_never_written_over(
     link = path.with_name("link")
     link.symlink_to(path)
     for target in (path, link):
-        found = "is the settings file of this audit; expected another output file"
+        found = "is the settings file of this audit; expected a different output file"
         assert run("audit", bad_wheel, *config, *options, target) == (2, "", f"error: {target}: {found}\n")
     assert (path.read_text(), link.is_symlink()) == ("[tool.rocwheel.audit]\n", True)
 
@@ -165,7 +165,7 @@ def test_findings_are_never_written_over_the_baseline(
     assert run("audit", bad_wheel, "--baseline", known, "--update-baseline").status == 0
     before = known.read_text()
     done = run("audit", bad_wheel, "--baseline", known, *update, "--sarif", tmp_path / "dist/../known.json")
-    found = "is the baseline of this audit; expected another output file"
+    found = "is the baseline of this audit; expected a different output file"
     assert done == (2, "", f"error: {tmp_path}/dist/../known.json: {found}\n")
     assert known.read_text() == before
 

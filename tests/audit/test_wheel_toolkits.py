@@ -64,7 +64,7 @@ def test_a_wheel_for_another_toolkit_is_left_to_the_system(needed: tuple[str, ..
 
 def test_a_wheel_for_a_newer_rocm_than_the_table_is_told_apart() -> None:
     found = "libamdhip64.so.8 (the SDK has libamdhip64.so.7)"
-    reason = f"a newer ROCm than rocwheel's list of SDK libraries because of {found}"
+    reason = f"a newer ROCm version than rocwheel's list of SDK libraries because of {found}"
     assert toolkit("libamdhip64.so.8", "librccl.so.1") == Toolkit(is_sdk=False, reason=reason, is_newer=True)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
     message = (
         "file: no dynamic section, so no space for a run path; expected a shared library or a dynamically linked "
-        "program. Leave the file as it is: static programs and object files don't search for libraries."
+        "program. Leave the file unchanged: static programs and object files don't search for libraries."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load(name), "$ORIGIN")
@@ -48,7 +48,7 @@ def test_a_static_pie_program_is_refused(tag: RunpathTag) -> None:
         "file: a static program, which doesn't search for libraries, and which glibc terminates if it has a run "
         "path; "
         "expected a shared library or a dynamically linked program. "
-        "Leave the file as it is. To remove its run path, use an empty value."
+        "Leave the file unchanged. To remove its run path, use an empty value."
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("static-pie"), "$ORIGIN", tag)
@@ -69,14 +69,14 @@ def test_a_static_pie_program_starts_once_its_run_path_is_removed(tmp_path: Path
 
 
 def test_a_code_object_is_refused() -> None:
-    message = "file: an AMD GPU code object, which can't have a run path. Leave the file as it is."
+    message = "file: an AMD GPU code object, which can't have a run path. Leave the file unchanged."
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("gfx906.co"), "$ORIGIN")
 
 
 def test_the_dynamic_loader_is_refused() -> None:
     data = load("libplain.so").replace(b"libanswer.so.1", b"ld-linux-a.so.")
-    message = "file: the dynamic loader itself, which can't have a run path. Leave the file as it is."
+    message = "file: the dynamic loader itself, which can't have a run path. Leave the file unchanged."
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(data, "$ORIGIN")
 

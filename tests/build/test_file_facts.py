@@ -74,10 +74,9 @@ def test_a_tree_for_both_systems_is_refused_with_a_file_of_each() -> None:
     with pytest.raises(InputError) as caught:
         decide_platform("in", [sign("bin/a.dll", WINDOWS), sign("lib/a.so", LINUX), sign("lib/b.so", LINUX)])
     assert str(caught.value) == (
-        "in: mixes two systems: lib/a.so of base_lib_generic is for Linux, bin/a.dll of base_lib_generic is for "
-        "Windows; expected artifacts for one system. Put the artifacts of each system's build into a separate folder, "
-        "and "
-        "build them separately."
+        "in: contains files for two systems: lib/a.so from base_lib_generic is for Linux, bin/a.dll from "
+        "base_lib_generic is for Windows; expected artifacts for one system. Put the artifacts of each system's build "
+        "into a separate folder, and build them separately."
     )
 
 
@@ -88,13 +87,13 @@ def test_another_platform_than_that_of_the_files_is_refused(path: str, found: Pl
     with pytest.raises(InputError) as caught:
         decide_platform("in", [sign(path, found)], given)
     assert str(caught.value) == (
-        f"--platform: is {given}; expected {found}, because {path} of base_lib_generic is for {found.label}. "
+        f"--platform: is {given}; expected {found}, because {path} from base_lib_generic is for {found.label}. "
         "Omit the option."
     )
 
 
 def test_a_tree_for_both_systems_is_refused_before_its_broken_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="mixes two systems"):
+    with pytest.raises(InputError, match="contains files for two systems"):
         read(tmp_path, {"bin/a.dll": DLL, "bin/python": ELF, "lib/broken.so": ELF[:100]})
 
 
@@ -106,10 +105,9 @@ def test_folders_for_two_systems_are_refused_before_their_artifacts_are_compared
     with pytest.raises(InputError) as caught:
         PlanJob(data, more_dirs=(windows, linux)).run()
     assert str(caught.value) == (
-        f"{data} and {windows} and {linux}: mixes two systems: bin/python of base_lib_generic in {linux} is for Linux, "
-        f"bin/a.dll of base_lib_generic in {windows} is for Windows; expected artifacts for one system. Put the "
-        "artifacts of "
-        "each system's build into a separate folder, and build them separately."
+        f"{data} and {windows} and {linux}: contains files for two systems: bin/python from base_lib_generic in "
+        f"{linux} is for Linux, bin/a.dll from base_lib_generic in {windows} is for Windows; expected artifacts for "
+        "one system. Put the artifacts of each system's build into a separate folder, and build them separately."
     )
 
 
@@ -243,7 +241,7 @@ def test_different_files_that_become_one_are_told(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         PlanJob(tmp_path, options=PlanOptions(version="7.1")).run()
     said = "occurs more than once in the artifact blas_lib_generic, below bin folders whose names differ only in case"
-    remedy = "Remove all but one of the files, because on Windows they have the same path."
+    remedy = "Remove all but one of the files, because they have the same path on Windows."
     assert f"bin/rocblas.dll: {said}. {remedy}" in str(caught.value)
 
 

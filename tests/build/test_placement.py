@@ -191,7 +191,7 @@ def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
         ),
         (link_entry("gone", "nowhere"), "a symlink to nowhere, but no artifact contains it"),
         (link_entry("loop", "loop"), "a symlink that loops at loop"),
-        (link_entry("out", "../../etc/passwd"), "a symlink that leads out of the prefix at out"),
+        (link_entry("out", "../../etc/passwd"), "a symlink that leaves the prefix at out"),
         (link_entry("tool2", "lib/llvm/tool"), "lib/llvm/tool is not in any package that this package requires"),
     ],
     ids=["directory", "dangling", "loop", "outside", "other package"],

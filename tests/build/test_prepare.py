@@ -62,7 +62,7 @@ def test_code_that_no_key_names_is_left_out_and_told(tmp_path: Path) -> None:
     artifact(tmp_path / "in", "blas_lib_gfx906", {ARCHIVE: by_hand(toc(blobs=blobs, toc=table))})
     artifact(tmp_path / "in", "blas_lib_generic", {"lib/libx.so": b"text"})
     _, told = build_packages(tmp_path, "--rocm", "7.0", "--device-code", "compress")
-    assert f"warning: blas_lib_gfx906: {ARCHIVE}: left out 1 code object that no key names" in told
+    assert f"warning: blas_lib_gfx906: {ARCHIVE}: left out 1 code object that no key refers to" in told
 
 
 def test_a_compressed_archive_stays_byte_for_byte(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_code_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
 def test_a_set_without_a_runtime_that_reads_archives_is_warned_of(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
     _, told = build_packages(tmp_path, "--split-device")
-    assert "because librocm_kpack.so, which HIP's runtime uses for device code archives, is missing" in told
+    assert "because librocm_kpack.so, which the HIP runtime uses for device code archives, is missing" in told
     artifact(tmp_path / "in", "core-kpack_lib_generic", {"lib/librocm_kpack.so.0": b"text"})
     _, told = build_packages(tmp_path, "--split-device")
     assert "librocm_kpack" not in told

@@ -320,7 +320,7 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
         (("schema = 1", 'schema = 1\nlicense = "Banana"'), "has an invalid field: "),
         (("schema = 1", 'schema = 1\nrequires-python = "banana"'), "has an invalid field: "),
         (('"my"', '"my/sdk"'), "selector: 'my/sdk' isn't a valid distribution name"),
-        (('kind = "runtime"', 'kind = "device"'), "packages.core is a device package without overlay"),
+        (('kind = "runtime"', 'kind = "device"'), "packages.core is a device package without an overlay"),
         (
             ("[selector]", '[libraries.x]\npackage = "other"\npattern = "libx.so"\n[selector]'),
             "libraries.x refers to 'other'; expected one of core",

@@ -145,7 +145,7 @@ def test_a_temporary_folder_that_is_not_there_is_reported(tmp_path: Path, monkey
     done = run_list("list", SAMPLE_SDK)
     assert (done.returncode, done.stdout) == (1, "")
     assert (
-        done.stderr == f"error: TMPDIR: is {tmp_path}/none, a folder in which no file can be created "
+        done.stderr == f"error: TMPDIR: is {tmp_path}/none, a folder where files can't be created "
         "(No such file or directory). Correct or unset the variable.\n"
     )
 

@@ -232,7 +232,7 @@ def test_a_wrong_pattern_of_rules_is_reported_before_anything_is_read(run: Run) 
     assert (finished.status, finished.stderr) == (
         2,
         (
-            "error: audit rules: 'zzz' matches no rule; expected the name of a rule, or a pattern for names. "
+            "error: audit rules: 'zzz' matches no rule; expected a rule name, or a pattern for rule names. "
             "To list the rules, run 'rocwheel audit --rules'.\n"
         ),
     )

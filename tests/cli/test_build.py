@@ -173,7 +173,7 @@ def test_a_build_into_the_folder_of_its_artifacts_is_refused(tmp_path: Path) -> 
     done = rocwheel("build", SAMPLE, "--dest-dir", str(tmp_path / "artifacts"))
     assert (done.returncode, done.stderr) == (
         2,
-        f"error: --dest-dir: {tmp_path}/artifacts is the folder with the artifacts; expected another folder\n",
+        f"error: --dest-dir: {tmp_path}/artifacts is the artifact folder; expected a different folder\n",
     )
 
 
@@ -207,7 +207,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
     assert done.returncode == 0
     place = f"{tmp_path}/dist"
     assert (
-        f"warning: {place}: contains packages of version 7.0.0, which stay next to the packages of 7.1.0\n"
+        f"warning: {place}: contains packages of version 7.0.0, which remain next to the packages of version 7.1.0\n"
         in done.stderr
     )
     assert f"warning: {tmp_path}/dist: contains distributions that are not from this build: rocm-7.0.0.tar.gz, " in (

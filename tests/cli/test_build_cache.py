@@ -159,7 +159,7 @@ def test_damaged_entries_give_the_same_wheels_and_are_told(
     assert done.status == 0
     assert digests(tmp_path / "first") == first
     told = [line for line in done.stderr.splitlines() if "was damaged" in line]
-    assert set(told) == {f"warning: {entry.path}: was damaged; rocwheel creates it again" for entry in entries}
+    assert set(told) == {f"warning: {entry.path}: was damaged; rocwheel will recreate it" for entry in entries}
     third, count = built(run, tmp_path / "third", "--artifact-dir", artifacts, "--cache")
     assert third == first
     assert count["packed"] == 0

@@ -95,7 +95,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
         f"blas_lib_generic: is missing; expected the artifact with the SHA-256 {before['blas_lib_generic']}. "
         "Set its current location with --artifact-dir."
     )
-    assert lines[2] == "rand_lib_generic: was not an input of that build; expected only the inputs of that build"
+    assert lines[2] == "rand_lib_generic: was not an input to that build; expected only the inputs to that build"
     assert lines[3].startswith("mine.toml: is a different recipe, with the SHA-256 ")
     assert not (tmp_path / "again").exists()
 
@@ -103,7 +103,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"rocwheel": "0.0.1"}, "expected 0.0.1, the version of that build. Install that version."),
+        ({"rocwheel": "0.0.1"}, "expected 0.0.1, the version used for that build. Install that version."),
         ({"tools": {"deflate": "0.0.1"}}, "deflate: is "),
         (
             {"tools": {"deflate": "0.0.1"}},
@@ -121,7 +121,7 @@ def test_all_other_inputs_are_named_and_nothing_is_written(run: Run, first: Path
         ({"options": {}}, "is damaged: the options have no level"),
         ({"options": {"level": 6, "target": []}}, "is damaged: options: Object contains unknown field `target`"),
         ({"options": {"level": 6, "targets": 5}}, "is damaged: options: Expected `array`, got `int` - at `$.targets`"),
-        ({"inputs": []}, "doesn't list any artifacts; expected the manifest of a build"),
+        ({"inputs": []}, "doesn't list any artifacts; expected a build manifest"),
     ],
 )
 def test_another_rocwheel_and_damage_are_told_before_anything_is_read(

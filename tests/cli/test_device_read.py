@@ -96,7 +96,7 @@ def test_processor_of_a_newer_compiler_does_not_matter(run: Run, tmp_path: Path)
 def test_declared_size_that_entries_do_not_come_to_is_reported(run: Run, tmp_path: Path) -> None:
     path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
     status, _, err = run("device", "list", path)
-    found = "the header says that the bundle decompresses to 37433 bytes, but its entries end after 37432"
+    found = "the header declares that the bundle decompresses to 37433 bytes, but its entries end after 37432"
     assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
     status, _, err = run("device", "compress", path, "-o", output)
     assert (status, err.count(f"error: {path}: bundle 0 at offset 0x0: "), output.exists()) == (2, 1, False)
@@ -349,7 +349,9 @@ def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp
     data[8:24] = struct.pack("<QQ", 26 << 20, 5 << 30)  # less than 200 times its size
     bomb.write_bytes(data.ljust(26 << 20, b"\0"))
     status, _, err = run("device", "extract", bomb, "-o", output)
-    message = "holds a bundle of 5368709120 bytes; expected at most 4294967296, the current limit. Set a higher limit"
+    message = (
+        "contains a bundle of 5368709120 bytes; expected at most 4294967296, the current limit. Set a higher limit"
+    )
     assert (status, err.count(message), output.exists()) == (2, 1, False)
     status, _, err = run("device", "extract", bomb, "-o", output, "--limit", "5")
     assert (status, "bytes; expected 5368709120, as its header declares" in err) == (2, True)

@@ -96,7 +96,7 @@ def test_a_family_whose_plain_wheel_would_differ_is_refused_before_anything_is_w
     assert (status, out) == (2, "")
     wheel = f"{STEM}-py3-none-any.whl"
     assert (
-        f"{family / wheel}: would require different packages from {dist / wheel}, which is in the same index; expected "
+        f"{family / wheel}: would require different packages than {dist / wheel}, which is in the same index; expected "
         "only "
         "one wheel with this name. Keep the rocm-sdk-device packages for all of these GPUs in one folder."
     ) in " ".join(err.split())

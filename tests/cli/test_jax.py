@@ -135,7 +135,7 @@ def test_bazelrc_never_writes_over_its_settings(project: Path, option: tuple[str
     (project / "link").symlink_to("rocm.toml")
     for output in ("rocm.toml", "link"):
         done = rocwheel("jax", "bazelrc", "--output", output, *option, cwd=project)
-        expected = f"error: {output}: is the file with the settings; expected another output file\n"
+        expected = f"error: {output}: is the file with the settings; expected a different output file\n"
         assert (done.returncode, done.stderr) == (2, expected)
     assert (project / "rocm.toml").read_text() == before
 

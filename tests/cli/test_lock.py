@@ -106,7 +106,7 @@ def test_a_python_that_is_none_is_told_by_its_option(run: Run, there: Path, vers
 def test_a_folder_for_temporary_files_that_is_not_there_is_told_by_its_variable(there: Path) -> None:
     words = ("rocm-sdk", "--index-url", (there / "simple").as_uri(), "-o", there / "pylock.toml")
     done = rocwheel("lock", *words, environ={"TMPDIR": "/nowhere"})
-    found = "error: TMPDIR: is /nowhere, a folder in which no file can be created (No such file or directory)."
+    found = "error: TMPDIR: is /nowhere, a folder where files can't be created (No such file or directory)."
     told = f"{found} Correct or unset the variable.\n"
     assert (done.returncode, done.stderr) == (1, told)
 

@@ -193,7 +193,7 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run
         f"  {text}: not an ELF file (the file begins with b'no p'); expected an ELF file, which begins with "
         f"b'\\x7fELF'\n"
         f"  {static}: no dynamic section, so no space for a run path; expected a shared library or a dynamically "
-        "linked program. Leave the file as it is: static programs and object files don't search for libraries.\n"
+        "linked program. Leave the file unchanged: static programs and object files don't search for libraries.\n"
         f"  {missing}: can't be read (No such file or directory). Check whether it exists and is readable.\n"
     )
     assert not (tmp_path / "fixed").exists()

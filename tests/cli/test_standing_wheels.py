@@ -223,7 +223,7 @@ def test_notes_with_flipped_bits_are_not_trusted(run: Run, builds: Builds) -> No
     before = builds.stamps()
     done = run("build", "--artifact-dir", builds.artifacts, "--dest-dir", builds.dist.parent, "--cache")
     assert done.status == 0
-    assert "was damaged; rocwheel creates it again" in done.stderr
+    assert "was damaged; rocwheel will recreate it" in done.stderr
     assert not set(builds.stamps().values()) & set(before.values())
     builds.require_clean()
 

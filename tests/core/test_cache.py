@@ -329,7 +329,7 @@ def test_a_flipped_bit_is_told_and_the_entry_can_be_kept_anew(tmp_path: Path, ca
     raw[-1] ^= 4
     path.write_bytes(raw)
     assert store.get(key(1)) is None
-    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged; rocwheel creates it again"]
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged; rocwheel will recreate it"]
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
 
@@ -348,7 +348,7 @@ def test_what_is_no_file_is_told_and_kept_anew(tmp_path: Path, caplog: pytest.Lo
     assert store.get(key(1)) is None
     store.put(key(1), b"facts", b"data")
     assert store.get(key(1)) == entry_of(b"facts", b"data")
-    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged; rocwheel creates it again"]
+    assert [record.getMessage() for record in caplog.records] == [f"{path}: was damaged; rocwheel will recreate it"]
 
 
 def test_a_folder_with_files_in_the_place_of_an_entry_is_told_once_and_passed_over(

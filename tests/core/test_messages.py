@@ -94,9 +94,18 @@ def test_a_folder_that_is_there_is_no_host(tmp_path: Path, monkeypatch: pytest.M
         ("dist/*.whl", "No file matches this pattern."),
         ("dist/[a-z]", "No file matches this pattern."),
         ("example.org/dist", "A URL begins with https:// or s3://."),
-        ("gfx906", "This is a GPU target. For its option, see --help. Join several targets with ';'."),
-        ("gfx90a:xnack+", "This is a GPU target. For its option, see --help. Join several targets with ';'."),
-        ("gfx1030=gfx1031", "This is a GPU target. For its option, see --help. Join several targets with ';'."),
+        (
+            "gfx906",
+            "This is a GPU target. See --help for the option that accepts it. Separate several targets with ';'.",
+        ),
+        (
+            "gfx90a:xnack+",
+            "This is a GPU target. See --help for the option that accepts it. Separate several targets with ';'.",
+        ),
+        (
+            "gfx1030=gfx1031",
+            "This is a GPU target. See --help for the option that accepts it. Separate several targets with ';'.",
+        ),
         ("gfx906.so", ""),
         ("gfx906_lib", ""),
         ("dist", ""),

@@ -56,7 +56,7 @@ def test_whatever_is_written_can_be_read_by_its_path(tmp_path: Path) -> None:
 
 def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-    found = f"TMPDIR: is {tmp_path}/none, a folder in which no file can be created (No such file or directory)."
+    found = f"TMPDIR: is {tmp_path}/none, a folder where files can't be created (No such file or directory)."
     message = f"{found} Correct or unset the variable."
     with (
         pytest.raises(WorkError, match=f"^{re.escape(message)}$"),
@@ -383,7 +383,7 @@ def test_ctrl_c_while_a_disk_makes_a_file_leaves_none(tmp_path: Path, monkeypatc
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["before.whl"]
 
 
-WAITING = "{}: is being written by another run; waiting until it ends"
+WAITING = "{}: is being written to by another run; waiting until it ends"
 
 HOLDING = """
 import fcntl, os, sys
@@ -406,7 +406,7 @@ def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, caplo
         with locked_folder(tmp_path):
             pass
     expected = (
-        f"{tmp_path}: is still being written by another run. Wait until that run ends, then run the command again."
+        f"{tmp_path}: is still being written to by another run. Wait until that run ends, then run the command again."
     )
     assert str(refused.value) == expected
     assert caplog.messages[0] == WAITING.format(tmp_path)
@@ -452,7 +452,7 @@ def test_a_file_system_without_locks_is_told_and_written(
     monkeypatch.setattr(fcntl, "flock", refuse)
     with caplog.at_level(logging.WARNING), locked_folder(tmp_path / "a"):
         (tmp_path / "a" / "file").touch()
-    text = "can't be locked (No locks available); don't let two runs write it at the same time"
+    text = "can't be locked (No locks available); don't let two runs write to it at the same time"
     assert caplog.messages == [f"{tmp_path / 'a'}: {text}"]
 
 

@@ -177,7 +177,7 @@ def test_code_that_no_key_names_is_left_out_with_a_warning(tmp_path: Path) -> No
     blobs = [{"offset": 16, "size": 4}, {"offset": 20, "size": 4}]
     (tmp_path / "x.kpack").write_bytes(by_hand(toc(blobs=blobs, toc=ONE_NAMED)))
     report = rewrite_device_code(tmp_path / "x.kpack", tmp_path / "y.kpack", None, COMPRESS)
-    assert report.warnings == (f"{tmp_path}/x.kpack: left out 1 code object that no key names",)
+    assert report.warnings == (f"{tmp_path}/x.kpack: left out 1 code object that no key refers to",)
     assert Archive(tmp_path / "y.kpack").kernel("lib/libx.so#0", "gfx906") == b"code"
 
 

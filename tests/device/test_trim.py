@@ -76,7 +76,7 @@ def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
     table = bytes(data[64 : 64 + 10 * 56])
     data[fat.section.offset + 600 : fat.section.offset + 600 + len(table)] = table
     data[32:40] = (fat.section.offset + 600).to_bytes(8, "little")
-    message = "x: offset 0x1000: other data in .hip_fatbin; expected only device code. Leave the file as it is."
+    message = "x: offset 0x1000: other data in .hip_fatbin; expected only device code. Leave the file unchanged."
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         plan_trim(memoryview(data), name="x")
 

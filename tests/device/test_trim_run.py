@@ -254,7 +254,7 @@ def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: RunTool, tmp_path
     library, small = named(run_tool, tmp_path, addend=" + 32"), tmp_path / "small.so"
     message = (
         "a symbol or relocation with an address inside the device code; expected only addresses of bundles. "
-        "Leave the file as it is."
+        "Leave the file unchanged."
     )
     with pytest.raises(NotTrimmableError, match=re.escape(message)):
         rewrite_device_code(library, small, None, Storage(compress=True), trim=True)
@@ -317,7 +317,7 @@ def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> N
     data = without_spare_header(join_data(compressed.apply(memoryview(linked.read_bytes()))))
     message = (
         "x: offset 0x0: no spare program header for the data after its device code; expected PT_PHDR (which lld "
-        "creates), PT_GNU_RELRO in the next segment, or two data segments. Leave the file as it is. In a "
+        "creates), PT_GNU_RELRO in the next segment, or two data segments. Leave the file unchanged. In a "
         "wheel, the free space adds "
         "almost nothing to the size."
     )

@@ -78,7 +78,7 @@ def test_two_runs_at_once_both_end_up_in_the_index(
 ) -> None:
     output = dist_dir.parent / "simple"
     add_wheel("b")
-    says = f"warning: {output}: is being written by another run; waiting until it ends\n"
+    says = f"warning: {output}: is being written to by another run; waiting until it ends\n"
     _run_beside(halted, str(dist_dir), "--output", str(output), says=says)
     assert json.loads((output / "index.json").read_bytes())["projects"] == [{"name": "a"}, {"name": "b"}]
 
@@ -88,7 +88,7 @@ def test_a_file_is_yanked_after_the_run_that_goes_on(halted: subprocess.Popen[st
     output = dist_dir.parent / "simple"
     name = "a-1.0-py3-none-any.whl"
     write_known(output, KnownIndex(folders=("../dist/",), placement="relative"))
-    says = f"warning: {output}: is being written by another run; waiting until it ends\n"
+    says = f"warning: {output}: is being written to by another run; waiting until it ends\n"
     _run_beside(halted, "yank", str(dist_dir / name), "--output", str(output), says=says)
     assert json.loads((output / "a" / "index.json").read_bytes())["files"][0]["yanked"] is True
 

@@ -138,9 +138,9 @@ def test_a_package_that_rocm_names_and_a_build_lacks_stops_it(tmp_path: Path) ->
     done = rocwheel("build", str(tmp_path), "--dest-dir", str(tmp_path / "packages"), *families)
     assert done.returncode == 2
     assert done.stderr.endswith(
-        ": has no files for the package profiler; expected such files, because rocm requires the package on both "
-        "platforms. Add its artifacts, remove it from the recipe, or build each platform with only its own list of "
-        "GPUs.\n"
+        ": has no files for the package profiler; expected at least one file, because rocm requires the package on "
+        "both platforms. Add its artifacts, remove it from the recipe, or build each platform with only its own list "
+        "of GPUs.\n"
     )
     assert not (tmp_path / "packages/dist").exists()
 
@@ -149,5 +149,5 @@ def test_targets_that_no_list_names_are_packed_with_a_warning(tmp_path: Path) ->
     families = ("--linux-amdgpu-families=gfx906;gfx90a", "--windows-amdgpu-families=gfx1100")
     done = rocwheel("build", str(SAMPLE_SDK), "--dest-dir", str(tmp_path), *families)
     assert done.returncode == 0
-    found = "rocm: has no extra for rocm-sdk-device-gfx1030, because no list of families contains the targets"
+    found = "rocm: has no extra for rocm-sdk-device-gfx1030, because no list of families contains their targets"
     assert f"warning: {found}\n" in done.stderr

@@ -108,9 +108,9 @@ def test_what_needs_a_newer_rocm_than_the_table_fails_and_asks_for_the_sdk(run: 
     done = run("repair", wheel, "--output", tmp_path / "out")
     assert done.status == 1
     assert (
-        f"note {wheel.name}: is for a newer ROCm than rocwheel's list of SDK libraries because of libamdhip64.so.99 "
-        "(the SDK has libamdhip64.so.7): run paths keep its folders. To correct the run paths, add the wheels of that "
-        "SDK with --with"
+        f"note {wheel.name}: is for a newer ROCm version than rocwheel's list of SDK libraries because of "
+        "libamdhip64.so.99 (the SDK has libamdhip64.so.7): run paths keep its folders. To correct the run paths, add "
+        "the wheels of that SDK with --with"
     ) in done.stderr.splitlines()
 
 

@@ -95,7 +95,7 @@ def test_a_lock_file_names_the_code_for_the_gpus_of_a_cluster(dist: Path, tmp_pa
 @pytest.mark.parametrize(
     ("requires", "options", "expected"),
     [
-        ('["core", "device"]', ["--selector", "wheel"], "--selector sdist: a wheel can't choose"),
+        ('["core", "device"]', ["--selector", "wheel"], "--selector sdist, because a wheel can't choose a package"),
         ('["device"]', [], "a package for all GPUs before that package"),
     ],
 )

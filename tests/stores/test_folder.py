@@ -127,7 +127,7 @@ AtomicFile.commit = halting
 store = FolderStore(Path(sys.argv[1]))
 store.swap("simple/page", b"theirs", store.load("simple/page").e_tag)
 """
-WAITING = "{}: is being written by another run; waiting until it ends"
+WAITING = "{}: is being written to by another run; waiting until it ends"
 COUNTING = """
 import sys
 from pathlib import Path

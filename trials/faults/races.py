@@ -91,7 +91,9 @@ def _init(place: Place) -> list[Command]:
 RACES = (
     Race("init-at-once", _init, prepare_packages, install, 4, look=check_record),
     Race("builds-with-one-cache", _build_with_one_cache, _sample),
-    Race("builds-into-one-folder", _build_into_one_folder, _sample, refusal=" is still being written by another run. "),
+    Race(
+        "builds-into-one-folder", _build_into_one_folder, _sample, refusal=" is still being written to by another run. "
+    ),
     Race(
         "publish-at-once",
         _publish,

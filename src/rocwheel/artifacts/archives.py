@@ -49,7 +49,7 @@ _DECODER_ERRORS = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
 def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance) -> IO[bytes]:
     """Decompress a ``.tar.xz`` or ``.tar.zst`` into an unnamed temporary file, and return the open file.
 
-    The file is in the folder that ``TMPDIR`` names. It disappears when it is closed, even if the process dies.
+    The file is in the folder that ``TMPDIR`` specifies. It disappears when it is closed, even if the process dies.
     ``advance`` is called with the number of compressed bytes as they are read. Raises `InputError` if the archive can't
     be read, is corrupt or truncated, or expands far more than libraries do. Raises `WorkError` if the temporary folder
     is nearly full or not writable.
@@ -97,7 +97,7 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
         raise InputError(archive, str(e), expected=BOUND, remedy=remedy) from e
     except EOFError as e:
         raise InputError(
-            archive, "is truncated: its compressed data has no end", remedy="Download or create the archive again."
+            archive, "is truncated: its compressed data ends early", remedy="Download or create the archive again."
         ) from e
     except (lzma.LZMAError, zstd.ZstdError) as e:
         raise InputError(archive, f"can't be decompressed ({e})", remedy="Download or create the archive again.") from e

@@ -259,6 +259,6 @@ def _faults(member: Member, artifact: Artifact, counts: Counter[str], folders: s
         return
     stage = artifact.stage_of(member.path)
     if stage is None and "/" in member.path:
-        yield "is not in any stage folder of the manifest"
+        yield "is not in any stage folder that the manifest lists"
     if member.link is not None and (fault := link_fault(member.path.removeprefix(f"{stage}/"), member.link)):
         yield f"is a symlink that {fault}"

@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """The artifacts of a folder and their entries."""
+    """The artifacts in a folder, and their entries."""
 
     root: str
     """The location of the folder or folders, for messages."""
@@ -216,5 +216,5 @@ def describe_end(target: LinkTarget) -> str:
         ),
         LinkOutcome.DANGLING: f"to {path}, but no artifact contains it",
         LinkOutcome.LOOP: f"that loops at {path}",
-        LinkOutcome.OUTSIDE: f"that leads out of the prefix at {path}",
+        LinkOutcome.OUTSIDE: f"that leaves the prefix at {path}",
     }[target.outcome]

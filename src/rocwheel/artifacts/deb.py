@@ -151,7 +151,7 @@ def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
                 return part
             raise DebError(
                 path,
-                f"{name} has an unknown compression",
+                f"{name} has an unknown compression format",
                 expected=", ".join(stem + suffix for suffix in _OPENERS),
             )
     raise DebError(path, f"does not contain {stem}", expected=_MEMBERS)
@@ -173,7 +173,7 @@ _ARCHITECTURES: Final = {
 }
 """The Debian architecture of each processor that packages are for. Other ELF machines are GPUs or virtual machines."""
 _BESIDE: Final = {"amd64": "i386", "arm64": "armhf", "armel": "armhf", "x32": "amd64"}
-"""Other architectures for which a package may contain code, because the same processors can run it."""
+"""Other architectures that a package may contain code for, because the same processors can run that code."""
 
 
 def foreign_architecture(head: bytes, declared: str) -> str:

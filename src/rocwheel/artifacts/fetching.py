@@ -117,7 +117,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """The archives of a store to fetch. An empty tuple means no restriction."""
 
     targets: tuple[str, ...] = ()
-    """The GPU targets, with the spelling for messages."""
+    """The GPU targets, as they are spelled in messages."""
     components: tuple[str, ...] = PACKAGED_COMPONENTS
     names: tuple[str, ...] = ()
     """The names of artifacts, such as ``blas``."""
@@ -149,7 +149,7 @@ def choose_archives(
     """Return the wanted archives.
 
     ``serving`` maps each wanted target to a function that returns whether an artifact's target serves it. Raises
-    `InputError` for each name, component, and target for which ``place`` has no archive.
+    `InputError` for each name, component, and target that ``place`` has no archive for.
     """
     raise_all(place, list(_absences(archives, wanted, serving, place)))
     chosen = [archive for archive in archives if _is_wanted(archive.name, wanted, serving)]
@@ -206,11 +206,11 @@ class FetchedArchive(msgspec.Struct, frozen=True):
     verified: str
     """How the archive was verified: ``sha256``, ``size`` if the store has no checksum, or ``nothing``."""
     is_new: bool
-    """Whether the archive was newly fetched."""
+    """Whether this run fetched the archive."""
 
 
 def read_checksums(store: Store, files: Iterable[StoredFile], wanted: Iterable[StoredFile]) -> dict[str, str]:
-    """Return the SHA-256 of each ``wanted`` file for which the store has a checksum, keyed by name.
+    """Return the SHA-256 of each ``wanted`` file that the store has a checksum for, keyed by name.
 
     Looks for ``NAME.sha256sum`` next to each file, for ``SHA256SUMS`` in the store and in the file's folder, and in the
     store's own metadata. Raises `InputError` if checksum files can't be read or contradict each other.

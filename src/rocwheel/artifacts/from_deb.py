@@ -100,7 +100,7 @@ class GivenPackages:
         self._known = {name for name in self._by_name if rules.rule_of_package(name)}
         sources = {self._by_name[name].control.source for name in self._known if not self._is_system(name)}
         self.rocm: list[GivenPackage] = []
-        """The packages of ROCm and its compiler, including those not in the table."""
+        """The packages of ROCm and its compiler, including packages that are not in the table."""
         self.system: list[GivenPackage] = []
         """The operating system packages that the table lists."""
         self.others: list[GivenPackage] = []
@@ -145,7 +145,7 @@ class GivenPackages:
         return rule is not None and rule.system
 
     def _is_rocm(self, given: GivenPackage, sources: set[str]) -> bool:
-        """Return whether a package is ROCm's, based on its maintainer, source, or dependencies, if no rule names it."""
+        """Return whether a package that no rule lists is ROCm's, based on its maintainer, source, or dependencies."""
         if any(fnmatchcase(one, like) for one in given.control.maintainers for like in self._rules.table.maintainers):
             return True
         needs = {relation.package for choice in given.control.depends for relation in choice.relations}

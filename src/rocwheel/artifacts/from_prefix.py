@@ -82,7 +82,7 @@ def check_one_release(prefix: Path, stated: Sequence[Sign], libraries: Sequence[
     remedy = "Remove the leftovers of the other releases, or install one release into its own folder."
     raise InputError(
         prefix,
-        f"contains files from several releases of ROCm ({found})",
+        f"contains files from several ROCm releases ({found})",
         expected="files from one release",
         remedy=remedy,
     )

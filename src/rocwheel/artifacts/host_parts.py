@@ -238,7 +238,7 @@ class _Words:
         return (is_free and word % _LONG == 0) or self._old + word in self._loaded.relocated
 
     def _is_moved(self, word: int, size: int) -> bool:
-        """Return whether the target of a word has moved, for each way in which the section stores addresses."""
+        """Return whether the target of a word has moved, for each way that the section stores addresses."""
         old, new = (self._read(data, word, size) for data in (self._one, self._other))
         section, moves = self._section, self._moves
         if size == _LONG or self._loaded.is_fixed:

@@ -1,4 +1,4 @@
-"""The table of an import (TOML), which defines the artifact, component, path, and edits for each file."""
+"""Reads import tables (TOML), which define the artifact, component, path, and edits for each file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     files: tuple[str, ...]
-    """Patterns of destination paths."""
+    """Patterns for destination paths."""
 
 
 class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,9 +61,9 @@ class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     packages: tuple[str, ...] = ()
-    """Shell patterns of package names, for sources that consist of packages."""
+    """Shell patterns for package names, for sources that consist of packages."""
     files: tuple[str, ...] = ()
-    """Patterns of destination paths, for sources that don't consist of packages."""
+    """Patterns for destination paths, for sources that don't consist of packages."""
     place: tuple[FolderMove, ...] = ()
     """Moves that are tried before the moves of the table."""
     component: tuple[ComponentRule, ...] = ()
@@ -71,14 +71,14 @@ class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: bool = False
     """Whether the packages contain operating system libraries, which are imported only on request."""
     only: tuple[str, ...] = ()
-    """Patterns of destination paths, if other files in the packages are left out."""
+    """Patterns for destination paths, if other files in the packages are left out."""
 
 
 class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Files that are left out, and the reason."""
 
     files: tuple[str, ...]
-    """Patterns of source paths."""
+    """Patterns for source paths."""
     reason: str
     packages: tuple[str, ...] = ("*",)
 
@@ -87,13 +87,13 @@ class EditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An edit that makes text files work in their new location."""
 
     files: tuple[str, ...]
-    """Patterns of destination paths."""
+    """Patterns for destination paths."""
     find: str
-    """A regular expression in which ``^`` and ``$`` match at line boundaries."""
+    """A regular expression where ``^`` and ``$`` match at line boundaries."""
     replace: str
     reason: str
     sources: tuple[str, ...] = ("**",)
-    """Patterns of source paths that the file must also match."""
+    """Patterns for source paths that the file must also match."""
     when: str = ""
     """A regular expression for files that need the edit. If such a file doesn't match ``find``, that is an error.
 
@@ -131,21 +131,21 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     place: tuple[FolderMove, ...]
     component: tuple[ComponentRule, ...]
     base_libraries: tuple[str, ...]
-    """The SONAMEs of the libraries that every machine has: those of glibc, libstdc++, and libgcc."""
+    """The SONAMEs of the libraries that every machine has, which are from glibc, libstdc++, and libgcc."""
     base_packages: tuple[str, ...] = ()
-    """Shell patterns of the packages that contain these libraries."""
+    """Shell patterns for the packages that contain these libraries."""
     maintainers: tuple[str, ...] = ()
-    """Shell patterns of maintainers whose packages belong to ROCm, even if no rule names the packages."""
+    """Shell patterns for maintainers whose packages belong to ROCm, even if no rule lists the packages."""
     contents: str = ""
-    """The name of a built-in table. Its rules for files apply to packages that no rule names."""
+    """The name of a built-in table. Its rules for files apply to packages that no rule lists."""
     catch_all: str = ""
     """The artifact for files that match no rule. If it is empty, such files are errors."""
     catch_libraries: str = ""
     """The artifact for shared libraries that match no rule, if it differs from the artifact for other files."""
     version_from: tuple[str, ...] = ()
-    """Patterns of packages or files that have the SDK's version. The first match is used."""
+    """Patterns for packages or files that have the SDK's version. The first match is used."""
     common: tuple[str, ...] = ()
-    """Patterns of files that other software also installs. A prefix with only such files is not a ROCm prefix."""
+    """Patterns for files that other software also installs. A prefix with only such files is not a ROCm prefix."""
     skip: tuple[Skip, ...] = ()
     edit: tuple[EditRule, ...] = ()
     link: tuple[AddedLink, ...] = ()
@@ -153,7 +153,7 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _BAD_EXPRESSION = (re.error, IndexError, OverflowError, RecursionError)
-"""The exceptions that ``re`` raises, including those for unknown groups, huge repetitions, and deep nesting."""
+"""The exceptions that ``re`` raises, including errors for unknown groups, huge repetitions, and deep nesting."""
 
 
 def load_import_table(source: Path | str) -> ImportTable:
@@ -244,7 +244,7 @@ class TextEdit:
             f"the edit {self.rule.find!r}",
             f"does not match {', '.join(self.missed)}, even though there is a match for {self.rule.when!r}",
             expected=f"a match (the reason for the edit: {self.rule.reason})",
-            remedy="Check the file and adapt the table (--table).",
+            remedy="Check the file, and adjust the table (--table).",
         )
 
 
@@ -276,7 +276,7 @@ class Origin(msgspec.Struct, frozen=True):
     """The package name, for sources that consist of packages."""
 
     def __str__(self) -> str:
-        return f"{self.path} of {self.source}"
+        return f"{self.path} in {self.source}"
 
 
 class Destination(msgspec.Struct, frozen=True):

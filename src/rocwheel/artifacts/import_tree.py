@@ -214,7 +214,7 @@ class ImportTree:
             self.add_file(destination, origin, content, mode)
 
     def add_link(self, destination: Destination, origin: Origin, text: str) -> None:
-        """Write a symlink. Raises `ImportConflictError` if its path is already taken by something else."""
+        """Write a symlink. Raises `ImportConflictError` if its path is already in use."""
         path = self._writable(destination, origin)
         if destination.path in self.links and str(self.path_of(self.links[destination.path]).readlink()) == text:
             return
@@ -250,7 +250,7 @@ class ImportTree:
         """Write ``therock_manifest.json``, ``dist_info.json``, and the manifest of every artifact.
 
         ``packages`` are the source packages, keyed by name. Packages with imported files are recorded. If a source
-        already contains the JSON files, they are only moved to the artifact in which TheRock keeps them.
+        already contains the JSON files, they are only moved to the artifact where TheRock keeps them.
         """
         is_split = any(file.target != GENERIC for file in self.files.values())
         flags = {"KPACK_SPLIT_ARTIFACTS": True} if is_split else {}

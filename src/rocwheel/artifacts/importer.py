@@ -92,7 +92,7 @@ class MachineNeed(msgspec.Struct, frozen=True, order=True):
     name: str
     """The SONAME of a library, or the name of a program or package."""
     needed_by: tuple[str, ...]
-    """The paths in the prefix, or the packages, that need this requirement."""
+    """The paths in the prefix, or the packages, that have this requirement."""
 
 
 class IncompletePackage(msgspec.Struct, frozen=True, order=True):
@@ -153,7 +153,7 @@ class LibraryNeeds:
         self._sonames: set[str] = set()
 
     def missing(self) -> tuple[MachineNeed, ...]:
-        """Return the libraries that the files need, except those in the tree and those that every machine has."""
+        """Return the libraries that the files need, except libraries that are in the tree or that every machine has."""
         for path in self._tree.files.keys() - self._needed.keys():
             self._needed[path] = ()
             with FileRange.whole(self._tree.path_of(self._tree.files[path])).view() as data:
@@ -264,8 +264,8 @@ class Importer:
             return
         destination = self._place(member.origin)
         if destination and (fault := path_fault(destination.path)):
-            source = f"{member.origin.path!r} of {member.origin.source}"
-            self._problems.append(InputError(source, f"its path {fault}", remedy="Rename it."))
+            source = f"{member.origin.path!r} in {member.origin.source}"
+            self._problems.append(InputError(source, f"its path {fault}", remedy="Rename the file."))
         elif destination is None:
             self._links.leave_out(member.origin.path)
         elif member.kind is FileKind.SYMLINK:
@@ -279,7 +279,7 @@ class Importer:
         self._problems.append(problem)
 
     def missing_libraries(self) -> set[str]:
-        """Return the shared libraries that the files need, except those that were added so far."""
+        """Return the shared libraries that the files need, except libraries that were added so far."""
         return {need.name for need in self._needs.missing()}
 
     def finish(self, sources: str) -> ImportReport:
@@ -308,7 +308,7 @@ class Importer:
         """Raise all problems with the sources, including the problem that no file is from ROCm."""
         self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
         if not self._problems and not (self._tree.files and self._is_any_matched):
-            unmatched = f"no rule of the table matches any of its {count(len(self._unmatched), 'file')}"
+            unmatched = f"no rule in the table matches any of its {count(len(self._unmatched), 'file')}"
             found = f"contains no ROCm files: {unmatched if self._unmatched else 'no file belongs to an artifact'}"
             self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
         if self._problems:
@@ -330,7 +330,7 @@ class Importer:
         destination = None if self._strict else self.rules.place_rest(origin.path)
         if destination is None:
             remedy = "Add a rule for the file, or exclude the file with [[skip]]."
-            self._problems.append(InputError(str(origin), "does not match any rule of the table", remedy=remedy))
+            self._problems.append(InputError(str(origin), "does not match any rule in the table", remedy=remedy))
         return destination
 
     def _add_file(self, member: SourceMember, destination: Destination) -> None:

@@ -76,7 +76,5 @@ def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def _problem(pattern: str) -> RocwheelError | None:
     segments = pattern.split("/")
     if any(segment in {"", ".", ".."} for segment in segments):
-        return InputError(
-            repr(pattern), "can't match any path", expected="segments that are separated by single slashes"
-        )
+        return InputError(repr(pattern), "can't match any path", expected="segments separated by single slashes")
     return None

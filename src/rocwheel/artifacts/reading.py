@@ -257,7 +257,7 @@ def open_artifact_archive(archive: StoredArtifact, *, advance: Callable[[int], N
 def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discovery:
     artifacts = tuple(artifact for artifact in found.artifacts if str(artifact.name) in names)
     missing = sorted(set(names) - {str(artifact.name) for artifact in artifacts})
-    absent = [InputError(directory, f"does not contain an artifact {name}") for name in missing]
+    absent = [InputError(directory, f"does not contain the artifact {name}") for name in missing]
     return Discovery(artifacts, (*found.problems, *absent))
 
 

@@ -79,8 +79,8 @@ def sort_shard(location: str, artifacts: Sequence[Artifact]) -> Shard:
     """Return a shard with each file assigned to its artifact in the merged set.
 
     In an artifact for a single target, all files are kept, because only the artifact shows the target of some files.
-    Artifacts for all targets or a GPU family also contain host files. In these artifacts, the table of kernel files
-    decides.
+    Artifacts for all targets or a GPU family also contain host files. For these artifacts, the table of kernel files
+    determines the targets.
     """
     files = sorted(_files(artifacts), key=lambda file: file.key)
     return Shard(location, tuple(artifacts), tuple(files))
@@ -189,7 +189,7 @@ def unite_device_files(shards: Iterable[Shard], problems: list[RocwheelError]) -
         if first is file:
             problems += _content_problems(file)
         elif not _is_same(first, file):
-            found = f"differs from {first.place}, but both are for {file.artifact.target}"
+            found = f"differs from {first.place}, but both files are for {file.artifact.target}"
             remedy = "Remove the target from one of the builds."
             problems.append(InputError(file.place, found, expected="only one file, or identical files", remedy=remedy))
     return list(chosen.values())
@@ -284,7 +284,7 @@ def unite_lines(texts: Sequence[Text]) -> bytes:
 def unite_maps(tables: Sequence[Text]) -> bytes:
     """Return a msgpack map with all entries, sorted by key.
 
-    Raises `InputError` if a table is not such a map, and if a key has different values in two tables.
+    Raises `InputError` if a table is not a msgpack map, and if a key has different values in two tables.
     """
     united: dict[str, msgspec.Raw] = {}
     origin: dict[str, str] = {}
@@ -317,7 +317,7 @@ def unite_dist_info(texts: Sequence[Text]) -> bytes:
 
 
 _SPLIT_FIRST = (
-    "First split the stage folders of each build's artifacts with 'rocwheel device split', then merge the results."
+    "First, split the stage folders of each build's artifacts with 'rocwheel device split', then merge the results."
 )
 _DIFFERENT_BUILDS = (
     "Merge builds of the same commit with the same options, or use --may-differ for files that may differ."
@@ -447,7 +447,7 @@ def _problem(mine: ShardFile, other: ShardFile, differs: str, reason: str) -> In
         return InputError(
             other.place, found, remedy="Choose another primary shard, or exclude the file with --may-differ."
         )
-    found = f"differs from {mine.place} in the {differs}"
+    found = f"differs from {mine.place} in its {differs}"
     if differs == HostDifference.DEVICE_CODE.value:
         return InputError(other.place, found, expected="host files without device code", remedy=_SPLIT_FIRST)
     return InputError(other.place, found + (f", and {reason}" if reason else ""), remedy=_DIFFERENT_BUILDS)

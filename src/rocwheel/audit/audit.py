@@ -121,8 +121,6 @@ def check_patterns(settings: AuditSettings) -> None:
         if not any(alone.is_checked(name) for name in names):
             found = f"{pattern!r} matches no rule"
             nearest = difflib.get_close_matches(pattern, names, n=3)
-            expected = (
-                f"a rule such as {', '.join(nearest)}" if nearest else "the name of a rule, or a pattern for names"
-            )
+            expected = f"a rule such as {', '.join(nearest)}" if nearest else "a rule name, or a pattern for rule names"
             msg = "audit rules"
             raise InputError(msg, found, expected=expected, remedy="To list the rules, run 'rocwheel audit --rules'.")

@@ -41,7 +41,7 @@ class DllPlace(enum.Enum):
     OWN = enum.auto()
     """In the folder of the file that imports it."""
     ADDED = enum.auto()
-    """In a folder that a package adds, or in memory because a Python source in a package names the DLL."""
+    """In a folder that a package adds, or in memory because Python code in a package refers to the DLL."""
     SYSTEM = enum.auto()
     """Part of Windows, Visual C++, or Python. The use contains the kind."""
     DRIVER = enum.auto()
@@ -142,9 +142,9 @@ class _Finder:
         return None if is_closed or found is None or found.distribution in given else found
 
     def _is_added(self, dll: InstalledFile, user: InstalledFile) -> bool:
-        """Return whether a package adds a DLL's folder to the search, or names the DLL, before it loads ``user``.
+        """Return whether a package adds a DLL's folder to the search, or refers to the DLL, before it loads ``user``.
 
-        A Python source that names a DLL opens the DLL by its path: ``WinDLL(os.path.join(libs, "demo.dll"))``.
+        Python code that refers to a DLL opens the DLL by its path: ``WinDLL(os.path.join(libs, "demo.dll"))``.
         """
         if self._tree.is_prefix:
             return dll.folder == _PREFIX_FOLDER
@@ -181,7 +181,7 @@ class _Finder:
 
     @cached_property
     def _naming(self) -> dict[str, frozenset[str]]:
-        """The sources of distributions whose Python code names a DLL, keyed by the DLL's name in lowercase."""
+        """The sources of distributions whose Python code refers to a DLL, keyed by the DLL's name in lowercase."""
         found: dict[str, set[str]] = defaultdict(set)
         for file in self._tree.files:
             for name in file.mentions:

@@ -19,9 +19,9 @@ UNLOADED = "; nothing in the given packages loads that file"
 def loaded_paths(subject: Subject) -> frozenset[str]:
     """Return the paths of programs, of files that Python imports, and of files that these files load.
 
-    A file loads its dependencies and the libraries that its strings name. The text of Python sources counts in the same
-    way. If a package has neither programs nor extension modules, all its libraries are for other packages. The same
-    applies to the libraries of the SDK, of a prefix, and of no package.
+    A file loads its dependencies and the libraries that its strings mention. Mentions in Python sources count in the
+    same way. If a package has neither programs nor extension modules, all its libraries are for other packages. The
+    same applies to libraries in the SDK, in a prefix, and outside of packages.
     """
     processes = {process.file.path: process for process in subject.processes}
     named = _by_mention(subject.tree)
@@ -40,7 +40,10 @@ def loaded_paths(subject: Subject) -> frozenset[str]:
 
 
 def _by_mention(tree: Tree) -> dict[str, list[str]]:
-    """Return the paths of libraries, keyed by the strings that can name them. A string may omit the end of a name."""
+    """Return the paths of libraries, keyed by the strings that can refer to them.
+
+    A string may omit the end of a name.
+    """
     found: dict[str, list[str]] = defaultdict(list)
     for name, files in tree.libraries.items():
         for text in {name, name.partition(".")[0], f"{name.partition('.so')[0]}.so"}:
@@ -49,7 +52,7 @@ def _by_mention(tree: Tree) -> dict[str, list[str]]:
 
 
 def _taken(file: InstalledFile, named: dict[str, list[str]]) -> list[str]:
-    """Remove and return the paths that a file's strings name. Removed paths need no second visit."""
+    """Remove and return the paths that a file's strings mention. Removed paths need no second visit."""
     return [path for text in file.mentions for path in named.pop(text, ())]
 
 

@@ -49,7 +49,7 @@ def read_baseline(path: Path) -> frozenset[str]:
     try:
         baseline = decode_json(read_regular(path), _Baseline)
     except OSError as e:
-        raise read_error(path, e, remedy="Create one with --update-baseline.") from e
+        raise read_error(path, e, remedy="Create a baseline with --update-baseline.") from e
     except msgspec.DecodeError as e:
         raise InputError(path, f"isn't a baseline ({e})", remedy=_remedy(path)) from e
     if baseline.schema != _SCHEMA:
@@ -164,7 +164,7 @@ class ReportFiles(msgspec.Struct, frozen=True):
             if not _is_folder(target.parent):
                 raise InputError(target, f"would be written to {target.parent}", expected="an existing folder")
             if not _is_replaceable(target) and not audited.isdisjoint((target.resolve(), *target.resolve().parents)):
-                raise InputError(target, "is one of the audited files", expected="another output file")
+                raise InputError(target, "is one of the audited files", expected="a different output file")
             check_other(target, self.settings, "the settings file of this audit")
         if self.sarif:
             check_other(self.sarif, self.known, "the baseline of this audit")

@@ -49,9 +49,9 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     expect_tag: Literal["rpath", "runpath"] | None = None
     """The kind of run path that every file must have."""
     cpu_level: CpuLevel = "x86-64"
-    """The target CPU's level. The loader searches subfolders of ``glibc-hwcaps`` up to this level."""
+    """The level of the target CPU. The loader searches subfolders of ``glibc-hwcaps`` up to this level."""
     closed: bool | None = None
-    """Whether the given packages are complete, so that the audit assumes no other required package and no SDK.
+    """Whether the given packages are complete. If so, the audit assumes no other packages and no SDK.
 
     By default, the audit assumes an SDK, except in an installed environment.
     """

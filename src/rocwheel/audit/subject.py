@@ -75,7 +75,7 @@ class Subject:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the packages are complete, so that no other required package exists."""
+        """Whether the packages are complete. If so, the audit assumes no other packages."""
         return self.tree.is_installed if self.settings.closed is None else self.settings.closed
 
     @cached_property
@@ -188,7 +188,7 @@ class Subject:
 
     @cached_property
     def undeclared_uses(self) -> tuple[UndeclaredUse, ...]:
-        """For each pair of distributions, the first use without a direct or indirect requirement."""
+        """The first use without a direct or indirect requirement for each pair of distributions."""
         found = dict[tuple[str, str], UndeclaredUse]()
         for process in self.processes:
             owner = self.tree.owners.get(process.file.distribution)

@@ -139,7 +139,7 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
 
     A library belongs to a package if its user's run path points into the package's folder. For example,
     ``nvidia/cublas/lib`` belongs to ``nvidia-cublas-cu12``. If several packages match, the package whose name is the
-    start of the library's name wins. If there is no such package, all of them are included.
+    start of the library's name wins. If no package has such a name, all of them are included.
 
     A library also belongs to a package if its name begins with a word in the package's name, as with
     ``libtorch_cpu.so`` and ``torch``. Some packages are known to contain a library: for example, ``torch`` contains
@@ -188,7 +188,7 @@ def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple
 
 
 def _folders(file: InstalledFile) -> list[str]:
-    """Return the folders in site-packages to which a file's run path leads, relative to site-packages."""
+    """Return the folders in site-packages that a file's run path leads to, relative to site-packages."""
     found = (resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path))
     return [folder for folder in found if folder and not folder.startswith("..")]
 

@@ -41,7 +41,7 @@ ToolkitOption = Literal["auto", "sdk", "system"]
 
 
 class OpenedNames(enum.Enum):
-    """The audit's knowledge about the libraries that a file opens by name."""
+    """What the audit knows about the libraries that a file opens by name."""
 
     NOTHING = "nothing"
     """The file opens no libraries."""
@@ -77,7 +77,7 @@ class Toolkit(msgspec.Struct, frozen=True):
         return self.is_sdk and not self.keeps
 
     def gives_up(self, folder: str, opens: OpenedNames) -> bool:
-        """Return whether a repair removes a folder in which a file may open libraries by name.
+        """Return whether a repair removes a folder where a file may open libraries by name.
 
         The file finds all its dependencies without that folder. The folder is absolute or relative to site-packages.
         The SDK's packages replace the folders of ROCm if the file's strings name the libraries. If the user chose the
@@ -115,14 +115,14 @@ def judge_toolkit(
     Other wheels use the system's toolkit: wheels for several toolkits, for a different ROCm version, or for parts of
     ROCm that the SDK lacks. No process mixes two toolkits.
 
-    ``used_by`` returns the names of packages from which a wheel loads libraries without requiring the packages.
+    ``used_by`` returns the names of packages that a wheel loads libraries from without requiring them.
     """
     needed = _needed_from_others(tree, owner, settings)
     known = _sdk_libraries(tree)
     if others := {name: found for name in needed if (found := _other_versions(tree, name, known))}:
         shown = first_of([f"{name} (the SDK has {', '.join(found)})" for name, found in others.items()])
         is_newer = any(is_newer_than_layout(name) and not known & {*found} for name, found in others.items())
-        which = "a newer ROCm than rocwheel's list of SDK libraries" if is_newer else "another version of ROCm"
+        which = "a newer ROCm version than rocwheel's list of SDK libraries" if is_newer else "another version of ROCm"
         return Toolkit(is_sdk=False, reason=f"{which} because of {shown}", is_newer=is_newer)
     cuda = [name for name in needed if is_cuda_library(name)]
     if cuda and not _uses_sdk(tree, owner, used_by):

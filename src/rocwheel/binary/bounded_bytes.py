@@ -56,7 +56,10 @@ class BoundedBytes:
         self._given = 0
 
     def require(self, offset: int, size: int, what: str) -> None:
-        """Raise the format's error unless ``size`` bytes at ``offset`` are in the file; ``what`` names the bytes."""
+        """Raise the format's error unless ``size`` bytes at ``offset`` are in the file.
+
+        ``what`` describes the bytes.
+        """
         if offset < 0 or size < 0 or offset + size > self.size:
             raise self.error(
                 self.name,

@@ -67,7 +67,7 @@ class DeviceCodeError(InputError):
 
     @property
     def reason(self) -> str:
-        """The problem and the expected value, for lists that already name the file and need no remedy."""
+        """The problem and the expected value, for lists that already show the file and need no remedy."""
         return f"{self.found}, expected {self.expected}" if self.expected else self.found
 
 
@@ -79,7 +79,7 @@ class NotTrimmableError(DeviceCodeError):
     """An error for a valid file whose free space between device code can't be removed."""
 
     def __init__(self, place: CodePlace, found: str, *, expected: str) -> None:
-        remedy = "Leave the file as it is. In a wheel, the free space adds almost nothing to the size."
+        remedy = "Leave the file unchanged. In a wheel, the free space adds almost nothing to the size."
         super().__init__(place, found, expected=expected, remedy=remedy)
 
 
@@ -143,7 +143,7 @@ def find_illegal(target: TargetId) -> str | None:
 
 
 FEATURES = ("sramecc", "xnack")
-"""The features that a target ID may name, in canonical order."""
+"""The features that a target ID may set, in canonical order."""
 
 _PROCESSOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _GENERIC = re.compile(r"gfx([0-9]+(-[0-9]+)?)-generic")
@@ -181,7 +181,7 @@ class TargetId(msgspec.Struct, frozen=True):
 def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
     """Parse a target ID such as ``gfx90a:sramecc+:xnack-``, with features in any order and without repetitions.
 
-    Raises `InputError` from ``source`` for an empty or malformed processor, and for an unknown or repeated feature.
+    Raises `InputError` about ``source`` for an empty or malformed processor, and for an unknown or repeated feature.
     """
     processor, *features = text.split(":")
     if not _PROCESSOR.fullmatch(processor):
@@ -250,7 +250,7 @@ class BundleEntryId(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str, *, source: str = "bundle entry id") -> BundleEntryId:
-        """Parse an entry ID from any compiler; raise `InputError` from ``source`` if the text isn't an entry ID.
+        """Parse an entry ID from any compiler; raise `InputError` about ``source`` if the text isn't an entry ID.
 
         Never split from the right: generic processors contain dashes, and ``xnack-`` ends with a dash.
         """
@@ -307,7 +307,7 @@ class CodeObject(msgspec.Struct, frozen=True):
     """Values from the ELF header of a code object."""
 
     target: TargetId | None
-    """The target from ``e_flags``, or `None` if the flags don't name a known processor."""
+    """The target from ``e_flags``, or `None` if the flags don't specify a known processor."""
     flags: int
     abi_version: int
     notes: tuple[tuple[int, int], ...]
@@ -364,7 +364,7 @@ class LoadedHeader(NamedTuple):
 
     version: int
     target: TargetId | None
-    """The target, or `None` if the flags don't name a known processor."""
+    """The target, or `None` if the flags don't specify a known processor."""
 
 
 def read_loaded_header(head: bytes) -> LoadedHeader | None:

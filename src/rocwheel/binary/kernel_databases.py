@@ -1,4 +1,4 @@
-"""Reads files in which libraries look up kernels: MIOpen and rocFFT databases, AOTriton images, and Tensile tables.
+"""Reads files where libraries look up kernels: MIOpen and rocFFT databases, AOTriton images, and Tensile tables.
 
 =============  ===================================================================================================
 table          columns that matter

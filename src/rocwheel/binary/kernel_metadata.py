@@ -169,7 +169,7 @@ def rename_target(
 ) -> list[tuple[int, bytes]]:
     """Return the offsets and bytes that rename ``old`` to ``new`` in every metadata note, without moving anything.
 
-    Notes without a target don't change. Raises `DeviceCodeError` if a note names a different target, has no room for
+    Notes without a target don't change. Raises `DeviceCodeError` if a note is for a different target, has no room for
     the new name, or is damaged.
     """
     edits = []

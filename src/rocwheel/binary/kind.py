@@ -8,10 +8,10 @@ a file that begins with      is
 ``__CLANG_OFFLOAD_BUNDLE__``  a plain offload bundle
 ``CCOB``                     a compressed offload bundle
 ``KPAK``                     a kpack archive of code objects
-``MZ``                       a Windows DLL or program, if the PE header says so (Microsoft, "PE Format")
+``MZ``                       a Windows DLL or program, if the PE header confirms it (Microsoft, "PE Format")
 ``64 86`` or ``64 AA``        a Windows object file for x86-64 or ARM64, if the rest of its header matches
 ``CF FA ED FE`` and others    a macOS Mach-O file, with the magic number in either byte order, or several in one file
-``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` if it only names its members
+``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` if it only lists its members
 ===========================  ==================================================================================
 
 These bytes don't indicate a file's purpose. For that, see the properties of `rocwheel.binary.elf.facts.Elf`.
@@ -129,7 +129,7 @@ def is_ar_archive(head: bytes | Data) -> bool:
 
 
 def is_thin_archive(head: bytes | Data) -> bool:
-    """Return whether a file is a static library that only names its members, which are separate files."""
+    """Return whether a file is a static library that only lists its members, which are separate files."""
     return _begins_with(head, _THIN_MAGIC)
 
 
@@ -149,7 +149,7 @@ def has_facts(head: bytes | Data) -> bool:
 
 
 def is_binary(head: bytes | Data) -> bool:
-    """Return whether a file that the user names is worth reading, even if it turns out to be unreadable.
+    """Return whether a file that the user specifies is worth reading, even if it turns out to be unreadable.
 
     Such a file is an ELF file of any class, a bundle file, a kpack archive, or a static library. Windows DLLs,
     programs, and object files also qualify.

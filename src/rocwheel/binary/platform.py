@@ -15,7 +15,7 @@ LINUX_HOSTS: Final = frozenset([21, 62, 183, 243])
 
 
 class Platform(str, enum.Enum):
-    """An operating system that packages are made for, with the value for ``--platform`` as its text."""
+    """An operating system that packages are built for, with the value for ``--platform`` as its text."""
 
     LINUX = "linux"
     WINDOWS = "windows"

@@ -157,7 +157,7 @@ def _check_apart(source: ElfBytes, image: ElfImage) -> None:
 def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[ElfSection]) -> None:
     if header.machine == EM_AMDGPU:
         raise ElfError(
-            source.name, "an AMD GPU code object, which can't have a run path", remedy="Leave the file as it is."
+            source.name, "an AMD GPU code object, which can't have a run path", remedy="Leave the file unchanged."
         )
     if header.machine == EM_MIPS:
         raise ElfError(
@@ -176,7 +176,7 @@ def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable)
     offset = dynamic.value(DT_SONAME)
     if offset is not None and strings.string(source, offset, "the SONAME").startswith(_LOADERS):
         raise ElfError(
-            source.name, "the dynamic loader itself, which can't have a run path", remedy="Leave the file as it is."
+            source.name, "the dynamic loader itself, which can't have a run path", remedy="Leave the file unchanged."
         )
 
 
@@ -185,7 +185,7 @@ def _no_dynamic_section(source: ElfBytes) -> ElfError:
         source.name,
         "no dynamic section, so no space for a run path",
         expected="a shared library or a dynamically linked program",
-        remedy="Leave the file as it is: static programs and object files don't search for libraries.",
+        remedy="Leave the file unchanged: static programs and object files don't search for libraries.",
     )
 
 
@@ -461,7 +461,7 @@ class Tables(msgspec.Struct, frozen=True):
 
 
 def choose_tables(source: ElfBytes, image: ElfImage, strings_size: int, entry_count: int) -> Tables:
-    """Leave tables in place if they fit, and move only those that don't.
+    """Leave tables in place if they fit, and move only tables that don't fit.
 
     The string table goes last, with some free space, so that a slightly longer run path fits later.
     """
@@ -629,7 +629,7 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
                 name,
                 "a static program, which doesn't search for libraries, and which glibc terminates if it has a run path",
                 expected="a shared library or a dynamically linked program",
-                remedy="Leave the file as it is. To remove its run path, use an empty value.",
+                remedy="Leave the file unchanged. To remove its run path, use an empty value.",
             )
         if _is_set(source, image, value, tag):
             return _with_entries(PatchWriter(source), source, image, image.dynamic.entries)

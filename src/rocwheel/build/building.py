@@ -69,9 +69,9 @@ class BuildResult(msgspec.Struct, frozen=True):
     members: PackedCount = PackedCount()
     """The number of members that were packed, and the number that came from a cache."""
     standing: tuple[str, ...] = ()
-    """Existing wheels that were left unchanged because new ones would be identical; their members count as kept."""
+    """Existing wheels that were left unchanged because new ones would be identical. Their members count as kept."""
     manifest: str = ""
-    """The path or URL of the manifest that a complete job writes. The checksums are next to it."""
+    """The path or URL of the manifest that a complete job writes. The checksums file is next to it."""
 
 
 def build(
@@ -147,7 +147,7 @@ class _Counted(Silent):
         self._left = size
 
     def advance(self, amount: int) -> None:
-        """Report that ``amount`` more bytes of the member are packed."""
+        """Report that ``amount`` more bytes of the member have been packed."""
         amount = min(amount, self._left)
         self._left -= amount
         self._progress.advance(amount)
@@ -162,7 +162,7 @@ def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
 
 
 def largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
-    """Return wheels from largest to smallest, so that small members at the end keep all workers busy."""
+    """Return wheels sorted from largest to smallest, so that small members at the end keep all workers busy."""
     return sorted(wheels, key=lambda wheel: (-planned_size(wheel.members), wheel.name.file_name))
 
 
@@ -203,7 +203,7 @@ class ReusableWheels:
     def find(self, wheel: PlannedWheel, path: Path, executor: Executor) -> _Note | None:
         """Return the note about an identical wheel at ``path``, or `None`.
 
-        Workers of the ``executor`` hash the wheel if its stamp is not conclusive.
+        The ``executor``'s workers hash the wheel if its stamp is inconclusive.
         """
         key = self._key(wheel, path)
         if key is None:

@@ -28,11 +28,14 @@ _SAMPLE_EVERY = 16 << 20
 _FEWEST, _MOST = 8, 64
 """The minimum and maximum number of samples per wheel. A wheel with less data than the minimum is packed whole."""
 _MEMBER_BYTES = 140
-"""The overhead of a member in a wheel, without its content and its name. The name occurs twice, and again in RECORD."""
+"""The overhead of a member in a wheel, excluding its content and name.
+
+The name is stored twice, and again in RECORD.
+"""
 
 
 class PlannedSize(msgspec.Struct, frozen=True):
-    """The number of files of a distribution, and their size before edits in bytes."""
+    """The number of files in a distribution, and their total size in bytes before edits."""
 
     distribution: str
     folder: str
@@ -44,7 +47,7 @@ class PlannedSize(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """The distributions of a plan, in order, and the processor time for packing and hashing, in seconds."""
+    """The estimated sizes of a plan's distributions, in order, and the CPU time for packing and hashing, in seconds."""
 
     sizes: tuple[PlannedSize, ...]
     cpu_seconds: float
@@ -65,7 +68,7 @@ def planned_sizes(plan: Plan) -> tuple[PlannedSize, ...]:
 
 
 def estimate(plan: Plan, executor: Executor, level: int = WHEEL_LEVEL) -> Estimate:
-    """Return the distributions of a plan with estimated file sizes, which are based on samples deflated at ``level``.
+    """Estimate the file sizes of a plan's distributions from samples that are deflated at ``level``.
 
     Raises `InputError` if a file can't be read.
     """
@@ -77,7 +80,7 @@ def estimate(plan: Plan, executor: Executor, level: int = WHEEL_LEVEL) -> Estima
 
 
 def _pack_wheel(wheel: PlannedWheel, level: int) -> tuple[int, float]:
-    """Return the approximate size of a wheel, and the processor time for packing it in seconds."""
+    """Return the approximate size of a wheel, and the CPU time for packing it in seconds."""
     members = wheel_members(wheel)
     fixed = sum(map(_bytes_beside, members))
     files = [placed.member for placed in members]

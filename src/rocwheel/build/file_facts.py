@@ -70,7 +70,7 @@ class PlatformSign(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return the location of the file."""
-        return f"{self.entry.path} of {self.entry.artifact}"
+        return f"{self.entry.path} from {self.entry.artifact}"
 
 
 def is_in_bin(path: str) -> bool:
@@ -84,7 +84,7 @@ def is_windows_name(path: str) -> bool:
 
 
 def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | None = None) -> Platform:
-    """Return the operating system of a tree. It must match ``given``, which also decides if no file shows the system.
+    """Return the operating system of a tree. It must match ``given``, which is also the fallback if no file reveals it.
 
     The default is Linux. Raises `InputError` if the tree has files for several systems, or for a system other than
     ``given``.
@@ -110,7 +110,7 @@ def decide_platform(root: str, signs: Iterable[PlatformSign], given: Platform | 
 
 
 def glance_platform(entries: Iterable[Entry], given: Platform | None = None) -> Platform:
-    """Return the operating system of a tree from the first program or library that shows it.
+    """Return the operating system of a tree from the first program or library that reveals it.
 
     Use this function only before the facts are read. Afterward, use `decide_platform`. Raises `InputError` if a file
     can't be read.
@@ -120,9 +120,9 @@ def glance_platform(entries: Iterable[Entry], given: Platform | None = None) -> 
 
 
 def check_one_platform(folders: Mapping[Path, Iterable[Entry]]) -> None:
-    """Raise `InputError` if folders that are used together are for several systems, based on a quick look.
+    """Raise `InputError` if folders that are used together contain files for different systems, based on a quick check.
 
-    All other errors in the folders would be consequences of the mixed systems.
+    Other errors in the folders would only be consequences of that mix.
     """
     found: dict[Platform, str] = {}
     for folder, entries in folders.items():
@@ -145,11 +145,13 @@ def _first_sign(entries: Iterable[Entry]) -> PlatformSign | None:
 
 def _mixed(root: str, found: Mapping[Platform, object]) -> InputError:
     listed = ", ".join(f"{found[platform]} is for {platform.label}" for platform in Platform)
-    return InputError(root, f"mixes two systems: {listed}", expected="artifacts for one system", remedy=_ONE_BUILD)
+    return InputError(
+        root, f"contains files for two systems: {listed}", expected="artifacts for one system", remedy=_ONE_BUILD
+    )
 
 
 _BIN: Final = re.compile(r"(?<![^/])(?!bin(?:/|$))(?i:bin)(?=/|$)")
-"""A path component that is ``bin`` in different case, such as ``Bin``."""
+"""A path component that is ``bin`` in a different case, such as ``Bin``."""
 
 
 def with_plain_bin(catalog: Catalog, given: Platform | None = None) -> Catalog:
@@ -262,7 +264,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     targets: dict[FileRange, tuple[str, ...]]
     """The GPU targets of each file with device code."""
     scripts: frozenset[FileRange] = frozenset()
-    """Executables that Linux can run, judging by their first bytes, but that are not 64-bit ELF files."""
+    """Executables that are not 64-bit ELF files, but that Linux can run, judging by their first bytes."""
     platform: Platform = Platform.LINUX
     """The operating system that the whole tree is for."""
     images: dict[FileRange, Pe] = {}
@@ -353,5 +355,5 @@ def _windows_problems(known: Sequence[_Known]) -> Iterator[InputError]:
             yield facts.bad_pe
         elif facts.pe and not facts.pe.is_amd64:
             found = f"is for {machine_name(facts.pe.header.machine)}"
-            expected = "x86-64, the only machine that ROCm for Windows supports"
+            expected = "x86-64, the only architecture that ROCm for Windows supports"
             yield InputError(f"{entry.artifact}: {entry.path}", found, expected=expected)

@@ -56,7 +56,7 @@ class PlanJob(msgspec.Struct, frozen=True):
     def source_date(self) -> SourceDate:
         """Return the date of the build to repeat, or the date from the environment.
 
-        Raises the same errors as reading that date.
+        Raises the same errors as `SourceDate.from_environment`.
         """
         if self.repeats:
             return SourceDate(self.repeats.manifest.source_date_epoch)
@@ -130,9 +130,9 @@ class BuildJob(msgspec.Struct, frozen=True):
         The manifest and its checksums are written last. The manifest and checksums of an earlier build are removed
         before anything is written.
 
-        Before anything is written, raises `InputError` for an invalid level or number of workers, and whatever planning
-        raises. Also raises `WorkError` before that if another build is writing to the destination. Raises `WorkError`
-        if writing fails.
+        Raises `InputError` for an invalid level or number of workers, `WorkError` if another build is writing to the
+        destination, and whatever planning raises. All these errors occur before anything is written. Also raises
+        `WorkError` if writing fails.
         """
         check_destination(self.dest_dir / "dist")
         check_manifest_place(self.dest_dir)
@@ -152,7 +152,7 @@ class BuildJob(msgspec.Struct, frozen=True):
                 versions = ", ".join(others)
                 notice(
                     f"{dist_dir}: contains packages of version {versions}, "
-                    f"which stay next to the packages of {plan.version}"
+                    f"which remain next to the packages of version {plan.version}"
                 )
             remove_manifest(self.dest_dir)
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
@@ -180,7 +180,7 @@ class PackageTree(msgspec.Struct, frozen=True):
 def build_trees(
     job: BuildJob, *, progress: Progress = SILENT, notice: Callable[[str], object] = lambda _: None
 ) -> tuple[Plan, tuple[PackageTree, ...]]:
-    """Write the tree of each package instead of the package, and return the trees.
+    """Write the tree of each package instead of the package itself, and return the trees.
 
     The tree of a wheel has the files that installers put into site-packages. It is in ``DEST/DISTRIBUTION``, and
     ``wheel pack`` can create the wheel from it. Packages for families are in ``DEST/FAMILY/DISTRIBUTION``. Raises
@@ -194,7 +194,7 @@ def build_trees(
         packed = [Path(one.path) for one in result.distributions]
         places = [path.parent.relative_to(folder / "dist") / name for path, name in zip(packed, names, strict=True)]
         trees = [job.dest_dir / place for place in places]
-        map_collecting("folders of packages", require_free, trees)
+        map_collecting("package folders", require_free, trees)
         return plan, tuple(
             PackageTree(str(tree), _unpack(path, tree)) for path, tree in zip(packed, trees, strict=True)
         )
@@ -218,11 +218,14 @@ def _unpack(package: Path, tree: Path) -> int:
 
 
 def _check_outside(dest_dir: Path, folders: Iterable[Path]) -> None:
-    """Raise `InputError` if the destination is a folder of artifacts, in which the next build would find packages."""
+    """Raise `InputError` if the destination is an artifact folder.
+
+    Otherwise, the next build would find packages there.
+    """
     for folder in folders:
         if folder.is_dir() and dest_dir.is_dir() and dest_dir.samefile(folder):
-            option, found = "--dest-dir", f"{dest_dir} is the folder with the artifacts"
-            raise InputError(option, found, expected="another folder")
+            option, found = "--dest-dir", f"{dest_dir} is the artifact folder"
+            raise InputError(option, found, expected="a different folder")
 
 
 def check_level(level: int) -> None:

@@ -59,7 +59,7 @@ def make_manifest(
     level: int,
     epoch: int,
 ) -> BuildManifest:
-    """Return the manifest that goes to ``folder``, or to a store if ``folder`` is `None`.
+    """Return the manifest for ``folder``, or for a store if ``folder`` is `None`.
 
     ``built`` is in the order of the plan, ``level`` is the libdeflate level, and ``epoch`` is the date of archive
     members.
@@ -95,9 +95,9 @@ def used_tools() -> dict[str, str]:
 
 
 def _place(location: str, folder: Path | None) -> str:
-    """Return a location relative to ``folder``, so that the manifest stays valid when the whole tree moves.
+    """Return a location relative to ``folder``, so that the manifest stays valid if the whole tree is moved.
 
-    Without a folder, return only the file name. In both cases, the location doesn't reveal anyone's home folder.
+    Without a folder, return only the file name. Neither form reveals the user's home folder.
     """
     path = Path(location)
     if folder is None:
@@ -105,7 +105,7 @@ def _place(location: str, folder: Path | None) -> str:
     return os.path.relpath(path.parent.resolve() / path.name, folder.resolve())
 
 
-_DAMAGED = "the manifest of a build"
+_DAMAGED = "a build manifest"
 _SAY_WHERE = "Set their current location with --artifact-dir."
 _SAY_WHERE_IT_IS = "Set its current location with --artifact-dir."
 _MOST = 20
@@ -131,7 +131,7 @@ class Rebuild(msgspec.Struct, frozen=True):
         """Return the folders of the artifacts.
 
         Raises `InputError` if the artifacts came from a URL or their folder is gone, or `ProblemsError` if several
-        folders are.
+        folders are gone.
         """
         places = [used.place for used in self.manifest.inputs]
         if urls := [place for place in places if is_url(place)]:
@@ -166,7 +166,7 @@ class Rebuild(msgspec.Struct, frozen=True):
             elif (found := digests[name].sha256) != used.sha256:
                 yield InputError(name, f"is a different artifact, with the SHA-256 {found}", expected=used.sha256)
         for name in sorted(digests.keys() - before.keys()):
-            yield InputError(name, "was not an input of that build", expected="only the inputs of that build")
+            yield InputError(name, "was not an input to that build", expected="only the inputs to that build")
         recipe = self.manifest.recipe
         if recipe_sha256 != recipe.sha256:
             found = f"is a different recipe, with the SHA-256 {recipe_sha256}"
@@ -210,7 +210,7 @@ def read_rebuild(path: Path) -> Rebuild:
 
 def _tool_problems(manifest: BuildManifest) -> Iterator[InputError]:
     if manifest.rocwheel != rocwheel.__version__:
-        found, expected = f"is version {rocwheel.__version__}", f"{manifest.rocwheel}, the version of that build"
+        found, expected = f"is version {rocwheel.__version__}", f"{manifest.rocwheel}, the version used for that build"
         yield InputError("rocwheel", found, expected=expected, remedy="Install that version.")
         return  # another version of rocwheel may need other versions of libraries
     here = used_tools()

@@ -94,7 +94,7 @@ def is_compressed(member: Member) -> bool:
 
 
 def edited_content(member: FileMember) -> EditedContent | None:
-    """Return content that plans the edit of a file on demand, or `None` if the file is not edited."""
+    """Return content that plans a file's edit on demand, or `None` if the file is not edited."""
     if (member.run_path is None and member.compress_for is None) or is_compressed(member):
         return None
     edit = msgspec.msgpack.encode((member.run_path, member.compress_for, member.trim, DEVICE_CODE_LEVEL))

@@ -36,14 +36,14 @@ GENERIC = "generic"
 
 
 class PathConflictError(InputError):
-    """A path of the prefix has different content in two artifacts, or twice in one artifact."""
+    """A path in the prefix has different content in two artifacts, or occurs twice in one artifact."""
 
     def __init__(self, path: str, first: str, second: str) -> None:
         found = f"differs between the artifacts {first} and {second}"
         remedy = "Remove one of the files, or add a [[prefer]] row (pattern, artifact, reason) to the recipe."
         if first == second:
             found = f"occurs more than once in the artifact {first}, below bin folders whose names differ only in case"
-            remedy = "Remove all but one of the files, because on Windows they have the same path."
+            remedy = "Remove all but one of the files, because they have the same path on Windows."
         super().__init__(path, found, remedy=remedy)
 
 
@@ -78,9 +78,10 @@ def _serves(target: str, processors: Collection[str]) -> bool:
 
 
 def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> PrefixEntries:
-    """Merge entries, sorted by path, into one prefix. Artifacts may share a path if their content for it is equal.
+    """Merge entries, sorted by path, into one prefix. Artifacts may share a path if its content is identical.
 
-    Raises `ProblemsError` with every path whose content differs between artifacts, unless a ``prefer`` row decides.
+    Raises `ProblemsError` with every path whose content differs between artifacts, unless a ``prefer`` row resolves the
+    conflict.
     """
     rules = [(PathPatterns((row.pattern,)), row.artifact) for row in prefer]
     tree: PrefixEntries = {}
@@ -168,14 +169,14 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
     """Merge the artifacts of a catalog.
 
     XNACK variants of a target share the prefix of their processor, and gfx1250-strict shares the prefix of gfx1250.
-    Raises `ProblemsError` with every path on which artifacts differ, and `InputError` if the recipe requires a
-    per-family layout but there are no families.
+    Raises `ProblemsError` with every path where artifacts differ, and `InputError` if the recipe requires a per-family
+    layout but there are no families.
     """
     layout = recipe.layout or _layout_of(catalog)
     if layout == "per-family" and all(name.target == _GENERIC for name in catalog.artifacts):
         found, expected = (
-            "has no artifacts for a target family",
-            "such artifacts, because the recipe's layout is per-family",
+            "has no artifact for a target family",
+            "at least one, because the recipe's layout is per-family",
         )
         raise InputError(catalog.root, found, expected=expected, remedy="Remove the layout from the recipe.")
     parts: dict[str, list[Entry]] = {"": []}
@@ -224,7 +225,7 @@ class Placement(msgspec.Struct, frozen=True):
     """Files of artifacts, but never symlinks."""
     stubs: dict[str, PlacedStub]
     other_names: dict[str, str]
-    """Other names of shipped libraries. Each path in the artifacts' prefix maps to the path of the shipped file."""
+    """Other names for shipped libraries. Each path in the artifacts' prefix maps to the path of the shipped file."""
     dropped: tuple[Dropped, ...]
 
     @property
@@ -247,7 +248,7 @@ def place_runtime(
     for entry in selected.values():
         placer.place(entry)
     if placer.problems:
-        subject = "paths of shared libraries"
+        subject = "shared library paths"
         raise ProblemsError(subject, placer.problems)
     return Placement(placer.files, placer.stubs, placer.other_names, tuple(sorted(placer.dropped)))
 

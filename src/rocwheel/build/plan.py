@@ -1,4 +1,4 @@
-"""The plan of a build: plain values that describe every distribution and the source of each of its bytes."""
+"""The plan of a build: plain values that describe every distribution and the source of every byte."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FileMember(msgspec.Struct, frozen=True, tag="file"):
     compress_for: str | None = None
     """The oldest ROCm release that must read the file's compressed offload bundles; `None` leaves bundles unchanged."""
     trim: bool = False
-    """Whether the freed space of shared libraries is removed."""
+    """Whether freed space is removed from shared libraries."""
 
 
 class StubMember(msgspec.Struct, frozen=True, tag="stub"):
@@ -151,14 +151,14 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     """License texts, with paths relative to ``.dist-info/licenses``."""
     console_scripts: dict[str, str] = {}
     targets: tuple[str, ...] = ()
-    """The GPU targets that the wheel's files have code for."""
+    """The GPU targets that the wheel's files contain code for."""
     declaration: str = ""
     """The text of ``.dist-info/rocm_targets.json``: the targets, and how the packages fit together."""
     info_texts: dict[str, str] = {}
     """Additional text files in ``.dist-info``, keyed by name, such as ``variant.json`` in a wheel variant (a draft)."""
     is_purelib: bool = False
     components: tuple[PlannedComponent, ...] = ()
-    """The components that the wheel's files belong to, without files that rocwheel creates."""
+    """The components that the wheel's files belong to, excluding files that rocwheel creates."""
     floor_reason: str = ""
     """The file and symbol version that determine the wheel's platform tag."""
     folder: str = ""

@@ -65,7 +65,7 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
     warnings: tuple[PlanWarning, ...] = ()
 
     def then(self, later: PreparedCatalog) -> PreparedCatalog:
-        """Return ``later``, which was prepared from this catalog, with the warnings of both catalogs."""
+        """Return ``later``, which was prepared from this catalog, with the warnings from both catalogs."""
         return PreparedCatalog(later.catalog, self.warnings + later.warnings)
 
 
@@ -92,7 +92,10 @@ def prepared_catalog(
 
 
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Prepare the catalog. Split into archives first, because they can hold more code objects. Split libraries last."""
+    """Prepare the catalog. Archives are split off first, because they can hold more code objects.
+
+    Libraries are split last.
+    """
     prepared = PreparedCatalog(catalog)
     if options.split_device == "kpack":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
@@ -118,7 +121,7 @@ def split_catalog(
 ) -> PreparedCatalog:
     """Split the files in packages that have device packages, and write the results below ``folder``.
 
-    Other files, such as those of the core package, keep their code, because no device package covers them. Raises
+    Other files, such as files in the core package, keep their code, because no device package covers them. Raises
     `InputError` for a catalog with target families and for the same reasons as `plan_split`, `ProblemsError` for
     several problems, and `OSError` if writing fails.
     """
@@ -244,7 +247,7 @@ def _taken_files(catalog: Catalog, recipe: Recipe) -> tuple[list[Entry], dict[st
             _OPTION,
             f"{catalog.root} has artifacts for families, such as {families[0]}",
             expected="artifacts for all GPUs or for single targets",
-            remedy="First merge the artifacts of the families with rocwheel artifacts merge.",
+            remedy="First, merge the families' artifacts with 'rocwheel artifacts merge'.",
         )
     overlaid = {package.overlay for package in recipe.packages.values() if package.overlay}
     takes = [take for key in sorted(overlaid) for take in recipe.packages[key].take]
@@ -310,10 +313,11 @@ _Made = tuple[Entry, PlanWarning | None]
 
 
 def compress_archives(catalog: Catalog, folder: Path, workers: Workers) -> PreparedCatalog:
-    """Return the catalog with compressed archives instead of plain ones. The archives are written below ``folder``.
+    """Return the catalog with compressed archives instead of plain archives. The new archives are below ``folder``.
 
-    Archives with compressed code objects stay unchanged. A warning lists archives that lost code objects without a key.
-    After all archives are read, raises `KpackError` for damaged archives and `OSError` if writing fails.
+    Archives with compressed code objects stay unchanged. A warning reports each archive that lost code objects because
+    they had no key. After all archives are read, raises `KpackError` for damaged archives and `OSError` if writing
+    fails.
     """
     places = [place for place, entry in enumerate(catalog.entries) if _is_archive(entry)]
     sizes = sum(entry.source.size for place in places if (entry := catalog.entries[place]).source)
@@ -355,7 +359,7 @@ def retarget_catalog(catalog: Catalog, order: RetargetOrder, folder: Path) -> Pr
     """Offer the code in all artifacts to more GPUs. New files are below ``folder``.
 
     A copy for another GPU goes to an artifact for that GPU if the original is in an artifact for its own GPU.
-    Otherwise, the copy goes to the same artifact. Warns about code that can't be offered, with the reason, and about
+    Otherwise, the copy goes to the same artifact. Warns about code that can't be retargeted, with the reason, and about
     new targets with incomplete packages. Raises the same errors as `retarget_files`.
     """
     taken = {entry.path for entry in catalog.entries}

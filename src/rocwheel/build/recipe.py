@@ -44,7 +44,7 @@ class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
 
 
 class Take(_Fields, frozen=True):
-    """The files that a package takes: files of these artifacts and components whose paths match the patterns."""
+    """The files that a package takes: files from these artifacts and components whose paths match the patterns."""
 
     artifacts: tuple[str, ...]
     """The names of artifacts. A single ``*`` means every artifact."""
@@ -113,7 +113,7 @@ class Package(_Fields, frozen=True):
     dist_info: str = ""
     """The module for the list of GPU targets that the SDK has code for. ``rocm-sdk targets`` reads this module."""
     unversioned: tuple[str, ...] = ()
-    """Patterns of shared libraries that are also opened by their unversioned name."""
+    """Patterns for shared libraries that are also opened by their unversioned name."""
     relays: dict[str, RelayRule] = {}
     """The Windows programs that relays replace if they are copies of other programs, keyed by path."""
 
@@ -323,7 +323,7 @@ def load_hashed_recipe(path: Path | None = None) -> tuple[Recipe, str]:
 
 
 def _field_problems(source: str, table: object) -> Iterator[RecipeError]:
-    """Yield an error that names each package, console script, or library with an invalid field."""
+    """Yield an error for each package, console script, or library with an invalid field."""
     for where, part, kind in _parts(table):
         try:
             msgspec.convert(part, kind)
@@ -354,7 +354,7 @@ def _field_problem(source: str, where: str, error: msgspec.ValidationError) -> R
 
 
 def _meant(text: str) -> str:
-    """Return a question about the field that an unknown field probably stands for, or an empty string."""
+    """Return a suggestion for an unknown field that is probably a typo, or an empty string."""
     unknown = _UNKNOWN.search(text)
     known = {field.encode_name for table in _TABLES for field in msgspec.structs.fields(table)}
     near = difflib.get_close_matches(unknown[1], sorted(known), n=1, cutoff=0.7) if unknown else []
@@ -437,7 +437,7 @@ def _package_problems(where: str, package: Package, recipe: Recipe) -> Iterator[
         if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
             yield f"{where} searches {place!r}", "a folder relative to the package's prefix"
     if package.kind == "device" and not package.overlay:
-        yield f"{where} is a device package without overlay", "the name of the package that it extends"
+        yield f"{where} is a device package without an overlay", "the name of the package that it extends"
     if package.kind != "device" and not (package.module and package.platform_module):
         yield f"{where} lacks module or platform-module", "both, because it is not a device package"
 

@@ -64,9 +64,10 @@ def render_literals(values: Mapping[str, object]) -> str:
 
 
 def dist_info_module(version: str, suffix: str, sdk_module: str) -> dict[str, str]:
-    """Return a package's ``_dist_info.py``. The reference's scripts look there for information about the package set.
+    """Return a package's ``_dist_info.py``.
 
-    ``suffix`` ends the names of platform modules. ``sdk_module`` is the module that has the other values.
+    Scripts in the reference packages look there for information about the package set. The names of platform modules
+    end with ``suffix``. ``sdk_module`` is the module that defines the other values.
     """
     return {"_dist_info.py": _DIST_INFO.format(version=version, suffix=suffix, sdk_module=sdk_module)}
 

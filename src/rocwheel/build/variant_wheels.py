@@ -1,4 +1,4 @@
-"""Creates wheel variants (a draft) of packages for single GPUs. With one name, installers choose the right wheel."""
+"""Creates wheel variants (a draft) for single-GPU packages. The variants share a name, and installers choose one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GpuPackage(msgspec.Struct, frozen=True):
     """A wheel whose name ends with a GPU."""
 
     base: str
-    """The normalized name of the distribution without the GPU at its end."""
+    """The normalized distribution name without the GPU at the end."""
     word: str
     """The end of the name, such as a target, ``gfx9-4-generic``, ``gfx94x-dcgpu``, or ``gfx12-0``."""
     version: str
@@ -72,7 +72,10 @@ class GpuPackage(msgspec.Struct, frozen=True):
 
     @property
     def age(self) -> tuple[tuple[int, int], str]:
-        """The sort key for platform tags of the same machine. The newest tag runs wherever all other tags run."""
+        """The sort key for platform tags of the same machine.
+
+        A system that supports the newest tag supports all of them.
+        """
         return lowest_glibc(parse_platforms(self.tags[2])) or (0, 0), self.tags[2]
 
     @property
@@ -185,7 +188,7 @@ class SelectingWheel(msgspec.Struct, frozen=True):
 
 
 def make_selecting_wheels(packages: Iterable[GpuPackage], license_text: str) -> list[SelectingWheel]:
-    """Return selecting wheels for each name, version, and machine of packages: one per GPU, and two for all others.
+    """Return selecting wheels for each name, version, and machine of packages: one per GPU, and two fallbacks.
 
     The null variant is for machines where an installer finds none of the GPUs. It has the requirements that all
     packages share. The plain wheel is for installers without variant support. It requires all packages.
@@ -334,7 +337,7 @@ class AddedVariants(msgspec.Struct, frozen=True):
     written: tuple[str, ...]
     """The selecting wheels that were missing or different before."""
     stale: tuple[str, ...]
-    """Existing selecting wheels with the same names for GPUs that no longer have packages."""
+    """Existing selecting wheels of the same distributions, for GPUs that no longer have packages."""
 
 
 class PlannedVariants(msgspec.Struct, frozen=True):
@@ -400,7 +403,7 @@ def find_clashes(plans: Iterable[PlannedVariants], dist_dirs: Sequence[Path]) ->
         first, *others = [folder for folder, files in held.items() if files is not None]
         base = canonicalize_name(name_and_version(name)[0])
         remedy = f"Keep the {base} packages for all of these GPUs in one folder."
-        found = f"would require different packages from {first / name}, which is in the same index"
+        found = f"would require different packages than {first / name}, which is in the same index"
         for folder in others:
             if held[folder] != held[first]:
                 yield InputError(folder / name, found, expected="only one wheel with this name", remedy=remedy)
@@ -440,7 +443,7 @@ def add_to_all(groups: Collection[Sequence[Path]]) -> Iterator[tuple[Path, Added
 
     Each of the ``groups`` contains the folders of one index. All wheels are planned before the first one is written.
     Raises `InputError`, or `ProblemsError` for several errors, if no folder contains packages for single GPUs. Raises
-    the same errors if two wheels of an index would have the same name, and whenever `add_variants` raises them.
+    the same errors if two wheels in an index would have the same name, and whenever `add_variants` raises them.
     """
     problems: list[RocwheelError] = []
     planned = attempt_all(plan_added, dict.fromkeys(chain.from_iterable(groups)), problems)

@@ -9,7 +9,7 @@ All numbers are little-endian::
     32        SHA-256 of the 60 bytes before, the key, and the facts
     ...       facts, then data
 
-An entry counts only if it belongs to this user or to root, and if nobody else can write to it. The hashes don't contain
+An entry counts only if it belongs to this user or to root, and if no one else can write to it. The hashes don't contain
 a secret, so they reveal only damage.
 
 An entry is first written under a temporary name, so that an entry under its own name is complete. Entries aren't synced
@@ -54,8 +54,8 @@ def cache_folder() -> Path:
     Users may remove the folder at any time.
 
     The user's cache folder is ``XDG_CACHE_HOME`` unless that is a relative path, which the XDG Base Directory
-    Specification says to ignore. Otherwise, it is ``.cache`` in ``HOME``, or in the home folder that the system knows
-    if ``HOME`` isn't absolute. Raises `InputError` if no variable is set and the user has no home folder.
+    Specification says to ignore. Otherwise, it is ``.cache`` in ``HOME``. If ``HOME`` isn't absolute, the home folder
+    from the user database is used. Raises `InputError` if no variable is set and the user has no home folder.
     """
     if named := os.environ.get(_VARIABLE):
         return Path(named)
@@ -306,7 +306,7 @@ def remove_entry(path: Path) -> None:
 
 
 def verify_entries(folder: Path, progress: Progress = SILENT) -> VerifiedEntries:
-    """Read every entry, and remove those whose bytes have changed. Unreadable entries stay.
+    """Read every entry, and remove entries whose bytes have changed. Unreadable entries stay.
 
     Raises the same errors as `read_contents`.
     """
@@ -468,7 +468,7 @@ class EntryStore:
                 return
             self._report_write(path, e)
         self.damaged.append(path)
-        logger.warning("%s: was damaged; rocwheel creates it again", path)
+        logger.warning("%s: was damaged; rocwheel will recreate it", path)
 
     def _pass_over(self, path: Path) -> None:
         if path not in self.damaged:

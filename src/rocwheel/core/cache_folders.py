@@ -99,7 +99,7 @@ def fetched_cache() -> Path:
 
 
 def claim(folder: Path) -> Path:
-    """Return this folder, or a folder next to it if another process uses this one or it belongs to another user.
+    """Return this folder, or a folder next to it if another process uses this folder or another user owns it.
 
     The folder stays claimed until this process ends.
 

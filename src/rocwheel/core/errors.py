@@ -46,7 +46,7 @@ def _restored(kind: type[RocwheelError], args: tuple[object, ...]) -> RocwheelEr
 
 
 class InputError(RocwheelError):
-    """An input that can't be used: the file, the found and the expected contents, and the remedy."""
+    """An input that can't be used: the file, the found and expected contents, and the remedy."""
 
     def __init__(self, source: Path | str, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.source = source
@@ -57,7 +57,7 @@ class InputError(RocwheelError):
 
     @property
     def fault(self) -> str:
-        """The found and the expected contents, without the source and the remedy."""
+        """The found and expected contents, without the source and the remedy."""
         return f"{self.found}; expected {self.expected}" if self.expected else self.found
 
     def __str__(self) -> str:

@@ -66,7 +66,7 @@ def absent_remedy(place: Path | str) -> str:
     if looks_like_host(place):
         return "A URL begins with https:// or s3://."
     if _GPU.match(str(place)):
-        return "This is a GPU target. For its option, see --help. Join several targets with ';'."
+        return "This is a GPU target. See --help for the option that accepts it. Separate several targets with ';'."
     return "No file matches this pattern." if _PATTERN.search(str(place)) else ""
 
 
@@ -106,7 +106,7 @@ def printable(text: str) -> str:
     """Return ``text`` with control characters and the beginnings of workflow commands escaped.
 
     Tabs and line endings stay unchanged. File names can contain all of these. The names of remote files replace the
-    paths of their placeholders, and secrets in the URLs of the command line are removed.
+    paths of their placeholders, and secrets in the command line's URLs are removed.
     """
     return _without_commands(_without_controls(text))
 

@@ -71,7 +71,7 @@ def receive(
     ``read`` receives the number of existing bytes.
 
     The file appears only when all bytes are available and match the expected size and hash, if these are known. It then
-    replaces an existing file. ``advance`` is called with the number of received bytes, starting with those from an
+    replaces an existing file. ``advance`` is called with the number of received bytes, starting with the bytes from an
     earlier run.
 
     Raises `InputError` for unexpected bytes, `WorkError` if another process fetches the same file or writing fails, and
@@ -108,7 +108,7 @@ class _Part:
         return self._digest.hexdigest()
 
     def take_up(self, advance: Callable[[int], None]) -> bool:
-        """Reuse the bytes from an earlier run if they belong to the same file. Return whether this is the case."""
+        """Reuse the bytes from an earlier run if they belong to the same file. Return whether any bytes were reused."""
         stamp = _Stamp(self._expected, _read_boot_id())
         if self._may_continue(stamp):
             self._file.seek(0)
@@ -235,7 +235,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
     except OSError:  # some network file systems have no locks
         return
     if not _is_at(file, _part_path(path)):
-        raise WorkError(path, "was downloaded by another process in the meantime", remedy="Start again.")
+        raise WorkError(path, "was downloaded by another process in the meantime", remedy="Run the command again.")
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:

@@ -68,7 +68,7 @@ class FilePatch(msgspec.Struct, frozen=True):
 
     @property
     def is_identity(self) -> bool:
-        """Whether the new file is identical to the old file. A change of the size also requires a replacement."""
+        """Whether the new file is identical to the old file. A change in size also requires a replacement."""
         return not self.replacements
 
     def apply(self, data: Data, start: int = 0, stop: int | None = None) -> list[Data]:
@@ -202,7 +202,7 @@ class _Patched(msgspec.Struct, frozen=True):
         return self.stop - self.start
 
     def part(self, start: int, stop: int) -> _Patched:
-        """Return the range from ``start`` to ``stop``, both relative to the start of this one."""
+        """Return the range from ``start`` to ``stop``, both relative to the start of this range."""
         return msgspec.structs.replace(self, start=self.start + start, stop=self.start + stop)
 
     def read(self) -> bytes:

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Progress(Protocol):
-    """Receives the steps of long work. Amounts are in bytes unless the label names another unit."""
+    """Receives the steps of long work. Amounts are in bytes unless the label specifies another unit."""
 
     def begin(self, label: str, total: int) -> None:
         """End the current step, and start a step of ``total`` units."""

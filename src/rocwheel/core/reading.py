@@ -1,4 +1,4 @@
-"""Reads regular files that others can change in the meantime. Raises an error if they changed.
+"""Reads regular files that other processes can change in the meantime, and raises an error if they change.
 
 Files that others can write are read only with pread(2). Mapping such a file would be dangerous: if it is truncated or
 its file system is full, touching a page in the mapping ends the process (SIGBUS).
@@ -154,7 +154,7 @@ def read_if_readable(path: Path) -> bytes:
 
 
 def belongs_to_user(status: os.stat_result) -> bool:
-    """Return whether only this user or root can have written a file: nobody else owns it or has write permission."""
+    """Return whether only this user or root can have written a file: no one else owns it or has write permission."""
     return status.st_uid in {os.geteuid(), 0} and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
@@ -170,7 +170,7 @@ def require_listable(folder: Path) -> None:
 
 
 def read_small(path: Path, most: int, *, expected: str) -> bytes:
-    """Return the contents of an untrusted file of at most ``most`` bytes, which is a number of MiB.
+    """Return the contents of an untrusted file of at most ``most`` bytes, which must be a whole number of MiB.
 
     Raises `InputError` if the file is larger or can't be read. ``expected`` describes the expected file.
     """
@@ -238,7 +238,7 @@ _RELEASE_INTERVAL = 0.05
 
 @contextmanager
 def mapped_range(path: str, offset: int, size: int) -> Iterator[memoryview]:
-    """Map a range of a file that nobody else can write.
+    """Map a range of a file that no one else can write to.
 
     Pages are read when they are accessed, and released at the end of the block.
 
@@ -301,7 +301,7 @@ class Source(Protocol):
         """The number of bytes."""
 
     def part(self, start: int, stop: int) -> Source:
-        """Return the range from ``start`` to ``stop``, both relative to the start of this one."""
+        """Return the range from ``start`` to ``stop``, both relative to the start of this range."""
 
     def read(self) -> bytes:
         """Return the bytes of the range."""
@@ -406,7 +406,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     offset: int
     size: int
     stamp: FileStamp | None = None
-    """The stamp of the file when it was listed, or `None` for an unnamed file, which nobody else can write."""
+    """The stamp of the file when it was listed, or `None` for an unnamed file, which no one else can write to."""
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
@@ -429,7 +429,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         return False
 
     def part(self, start: int, stop: int) -> FileRange:
-        """Return the range from ``start`` to ``stop``, both relative to the start of this one."""
+        """Return the range from ``start`` to ``stop``, both relative to the start of this range."""
         return msgspec.structs.replace(self, offset=self.offset + start, size=stop - start)
 
     def for_any_machine(self) -> FileRange:

@@ -1,4 +1,4 @@
-"""Creates temporary files and folders: unnamed ones, hidden ones next to the output, and locks on folders.
+"""Creates unnamed temporary files, hidden files and folders next to the output, and locks on folders.
 
 Hidden names end with a mark, and each file or folder is locked (flock(2)) while its process lives. Therefore, the next
 process in the folder can recognize and remove leftovers from killed processes.
@@ -90,7 +90,7 @@ def temporary_folder() -> str:
     if not named:
         return tempfile.gettempdir()
     if not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
-        source, found = "TMPDIR", f"is {named}, a folder in which no file can be created{_reason(named)}"
+        source, found = "TMPDIR", f"is {named}, a folder where files can't be created{_reason(named)}"
         raise WorkError(source, found, remedy="Correct or unset the variable.")
     return named
 
@@ -119,14 +119,14 @@ def require_room(file: IO[bytes], size: int) -> None:
 
 
 def require_reserve(file: IO[bytes]) -> None:
-    """Raise `OSError` if the disk of ``file`` is almost full. Bytes of an unknown number may be endless."""
+    """Raise `OSError` if the disk of ``file`` is almost full. A stream of unknown length may be endless."""
     disk = os.fstatvfs(file.fileno())
     if disk.f_bavail * disk.f_frsize < _RESERVE:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def path_of(file: IO[bytes]) -> str:
-    """Return a path with which threads and other processes of the same user can open ``file`` while it is open here."""
+    """Return a path that lets threads and other processes of the same user open ``file`` while it is open here."""
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
@@ -381,19 +381,19 @@ def _lock(folder: Path, timeout: float, silence: float, on_no_lock: Callable[[OS
         waited = time.monotonic() - start
         if waited >= timeout:
             found, remedy = (
-                "is still being written by another run",
+                "is still being written to by another run",
                 "Wait until that run ends, then run the command again.",
             )
             raise WorkError(folder, found, remedy=remedy)
         if not is_told and waited >= silence:
-            logger.warning("%s: is being written by another run; waiting until it ends", folder)
+            logger.warning("%s: is being written to by another run; waiting until it ends", folder)
             is_told = True
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
 def _warn(folder: Path, error: OSError) -> None:
-    logger.warning("%s: can't be locked (%s); don't let two runs write it at the same time", folder, error.strerror)
+    logger.warning("%s: can't be locked (%s); don't let two runs write to it at the same time", folder, error.strerror)
 
 
 def is_at(descriptor: int, folder: Path) -> bool:

@@ -66,7 +66,7 @@ def _secrets_in(word: str) -> Iterator[str]:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """Yield a secret as it is, and as it appears in paths, quotations, and JSON documents."""
+    """Yield a secret unchanged, and as it appears in paths, quotations, and JSON documents."""
     for text in (secret, unquote(secret), re.sub("/+", "/", secret)):
         yield from (text, repr(text)[1:-1], json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
 

@@ -252,9 +252,9 @@ def map_in_threads(
 ) -> tuple[Result, ...]:
     """Call ``function`` with each item in a few threads, and return the results in order.
 
-    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those from the calls, even for a single
-    problem. Raises a `WorkError` unchanged. If ``unread`` is a list, the problems are appended to it, and the results
-    for all other items, if any, are returned.
+    Raises `ProblemsError` about ``subject`` with the ``known`` problems and the problems from the calls, even for a
+    single problem. Raises a `WorkError` unchanged. If ``unread`` is a list, the problems are appended to it, and the
+    results for all other items, if any, are returned.
     """
     with open_workers(_WORKERS) as executor:
         futures = [executor.submit(function, item) for item in items]

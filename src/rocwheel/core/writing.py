@@ -87,7 +87,7 @@ def check_other(output: Path, given: Path | None, what: str) -> None:
     except (OSError, RuntimeError):  # a loop of links, which can't be read
         return
     if is_given:
-        raise InputError(output, f"is {what}", expected="another output file")
+        raise InputError(output, f"is {what}", expected="a different output file")
 
 
 _WRITEBACK_STEP = 16 << 20
@@ -329,7 +329,7 @@ def require_free(dest: Path, *sources: Path) -> None:
     for source in sources:
         if source.is_dir() and dest.resolve().is_relative_to(source.resolve()):
             raise InputError(
-                dest, f"is a folder in {source}, which this command copies", expected="a folder outside this folder"
+                dest, f"is a folder in {source}, which this command copies", expected=f"a folder outside {source}"
             )
         if source.is_file() and dest.exists() and dest.samefile(source):
             expected, remedy = "a new or empty folder", "Choose another folder."
@@ -353,11 +353,11 @@ def require_free(dest: Path, *sources: Path) -> None:
 def _require_replaceable_folder(dest: Path) -> None:
     found = "is a mount point" if dest.is_mount() else "is the current folder" if dest.samefile(".") else ""
     if found:
-        remedy = "Pass a new folder inside this folder."
+        remedy = "Pass a new folder inside it."
         raise InputError(dest, f"{found}, which the output would replace", remedy=remedy)
 
 
 def _error(error: OSError, dest: Path, sources: tuple[Path, ...]) -> InputError:
     if error.filename and any(Path(error.filename).is_relative_to(source) for source in sources):
-        return read_error(error.filename, error, remedy="Check its permissions.")
+        return read_error(error.filename, error, remedy="Check the file's permissions.")
     return write_error(dest, error)

@@ -66,8 +66,9 @@ def test_packages_that_require_one_another_load_two_hip_runtimes() -> None:
         "torch-1.0-py3-none-manylinux_2_17_x86_64.whl",
     )
     assert finding.found == (
-        "torch/libt.so loads the HIP runtime torch/libamdhip64.so.5 (libamdhip64.so.5), and triton/libt.so of triton, "
-        "used in the same process, loads a different one: triton/libamdhip64.so.6 (libamdhip64.so.6)"
+        "torch/libt.so loads the HIP runtime torch/libamdhip64.so.5 (libamdhip64.so.5), and triton/libt.so from "
+        "triton, which is used in the same process, loads a different runtime: triton/libamdhip64.so.6 "
+        "(libamdhip64.so.6)"
     )
 
 

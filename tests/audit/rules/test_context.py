@@ -38,7 +38,7 @@ def test_modules_of_context_packages_may_hide_each_other() -> None:
     second = (SECOND, [data("x.abi3.so")])
     (finding,) = find(tree((FIRST, [data("x/__init__.py")]), second, (package("third"), [data("x.py")])))
     assert (finding.rule, finding.file) == ("import-clash", "first-1.0-py3-none-manylinux_2_17_x86_64.whl")
-    assert finding.found == "ships x/__init__.py, which hides x of third-1.0-py3-none-manylinux_2_17_x86_64.whl"
+    assert finding.found == "ships x/__init__.py, which shadows x in third-1.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
 def test_symbols_that_a_context_package_defines_twice_are_not_reported() -> None:

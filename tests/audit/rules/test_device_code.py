@@ -50,7 +50,7 @@ BREACHES = {
     "device-target-absent": Breach(
         one(library("lib/a.so", device=code(("gfx906",))), owner=package("rocm-sdk-device-gfx942")),
         "rocm_sdk_device_gfx942-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "promises code for gfx942, but contains none",
+        "promises code for gfx942, but contains no code for it",
     ),
     "device-target-uneven": Breach(
         one(
@@ -83,12 +83,12 @@ BREACHES = {
     "device-code-versions": Breach(
         one(library("demo/a.so", device=code(("gfx906",), versions=(4, 5)))),
         "demo/a.so",
-        "mixes code objects of versions 4, 5",
+        "mixes code object versions 4, 5",
     ),
     "device-code-plain": Breach(
         one(library("demo/a.so", device=code(("gfx906",), size=5_000_000, compressed=False))),
         "demo/a.so",
-        "1 bundle of 5.0 MB is not compressed, even though ROCm 6.2 and later can read compressed bundles",
+        "1 bundle (5.0 MB) is not compressed, even though ROCm 6.2 and later can read compressed bundles",
     ),
     "kernel-metadata": Breach(
         one(
@@ -176,7 +176,7 @@ def test_lacking_targets_have_the_order_of_the_processors_and_facts_that_of_fing
         ),
         ((("gfx906",), ("gfx942",)), ["1 of 2 bundles has no code for gfx906: number 1",
                                       "1 of 2 bundles has no code for gfx942: number 0"]),
-        ((("gfx906",), (), (), (), (), ()), ["5 of 6 bundles have no code for gfx906: number 1, 2, 3 and 2 more"]),
+        ((("gfx906",), (), (), (), (), ()), ["5 of 6 bundles have no code for gfx906: numbers 1, 2, 3 and 2 more"]),
     ],
     ids=["both settings", "one setting", "a generic target", "others", "many bundles"],
 )  # fmt: skip
@@ -199,7 +199,7 @@ def test_bundles_may_spell_the_same_targets_in_several_ways(
 )
 def test_a_promised_target_is_there_if_other_code_serves_it(promised: str, there: str, is_there: bool) -> None:
     audited = one(library("demo/a.so", device=code((there,))), owner=package(targets=(promised,)))
-    found = [] if is_there else [f"promises code for {promised}, but contains none"]
+    found = [] if is_there else [f"promises code for {promised}, but contains no code for it"]
     assert [finding.found for finding in find(audited, select=("device-target-absent",))] == found
 
 
@@ -224,7 +224,7 @@ def test_releases_that_read_no_compressed_code_may_have_it_plain() -> None:
 def test_declared_targets_have_to_be_there_with_their_settings() -> None:
     owner = package(targets=("gfx906", "gfx90a:xnack+"))
     found = find(one(library("lib/a.so", device=code(("gfx906", "gfx90a:xnack-"))), owner=owner))
-    assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, but contains none"]
+    assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, but contains no code for it"]
 
 
 @pytest.mark.parametrize(

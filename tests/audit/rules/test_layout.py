@@ -94,7 +94,7 @@ def test_files_of_one_name_that_auditwheel_made_come_of_the_same_library() -> No
     ("mode", "found"),
     [
         (0o104755, "has mode 4755, so it runs as another user"),
-        (0o100666, "has mode 0666, so everybody can write to it"),
+        (0o100666, "has mode 0666, so anyone can write to it"),
         (0o100244, "has mode 0244, so its owner can't read it"),
     ],
 )

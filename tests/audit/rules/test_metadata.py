@@ -24,7 +24,7 @@ BREACHES = {
     "license-file-missing": Breach(
         one(owner=package(license_files=("LICENSE", "NOTICE"))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "names the license file NOTICE, but doesn't contain it",
+        "lists the license file NOTICE, but doesn't contain it",
     ),
     "license-missing": Breach(
         one(owner=package(license="")),
@@ -39,7 +39,7 @@ BREACHES = {
     "metadata-malformed": Breach(
         one(owner=package(requires=("rocm-sdk-core = 1",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "Requires-Dist 'rocm-sdk-core = 1' is malformed",
+        "has a malformed Requires-Dist: 'rocm-sdk-core = 1'",
     ),
     "metadata-invalid": Breach(
         one(owner=package(invalid=(MetadataProblem("METADATA has an invalid summary: two lines", ("summary",)),))),
@@ -143,7 +143,7 @@ def test_a_marker_that_compares_what_has_no_order_is_malformed(marker: str) -> N
     text = f"other; {marker}"
     found = find(tree((package(requires=(text,)), []), (package("other"), [])))
     assert [(finding.rule, finding.found) for finding in found] == [
-        ("metadata-malformed", f"Requires-Dist {text!r} is malformed")
+        ("metadata-malformed", f"has a malformed Requires-Dist: {text!r}")
     ]
 
 
@@ -169,14 +169,14 @@ def test_any_file_in_the_folder_for_licenses_is_one() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "found"),
     [
-        ("utils/__init__.py", "utils.py", "ships utils/__init__.py, which hides utils of two-1.0-{tag}.whl"),
+        ("utils/__init__.py", "utils.py", "ships utils/__init__.py, which shadows utils in two-1.0-{tag}.whl"),
         (
             "utils/__init__.py",
             "utils.cpython-311-x86_64-linux-gnu.so",
-            "ships utils/__init__.py, which hides utils of two-1.0-{tag}.whl",
+            "ships utils/__init__.py, which shadows utils in two-1.0-{tag}.whl",
         ),
-        ("utils.py", "utils/x.py", "ships the module utils, which hides utils/ of two-1.0-{tag}.whl"),
-        ("utils.abi3.so", "utils/x.py", "ships the module utils, which hides utils/ of two-1.0-{tag}.whl"),
+        ("utils.py", "utils/x.py", "ships the module utils, which shadows utils/ in two-1.0-{tag}.whl"),
+        ("utils.abi3.so", "utils/x.py", "ships the module utils, which shadows utils/ in two-1.0-{tag}.whl"),
         ("utils.py", "utils.txt", ""),
         ("utils/x.py", "utils/y.py", ""),
         ("libutils.so.1", "libutils/x.py", ""),
@@ -301,7 +301,7 @@ def test_another_wording_of_a_problem_leaves_its_fingerprint(first: str, second:
 def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
     text = "b; " + "(" * 10_000
     (finding,) = find(tree((package(requires=(text,)), [])))
-    assert finding.found == f"Requires-Dist {text[:200]!r}... (10003 characters) is malformed"
+    assert finding.found == f"has a malformed Requires-Dist: {text[:200]!r}... (10003 characters)"
 
 
 @pytest.mark.parametrize(
@@ -309,18 +309,18 @@ def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
     [
         ("2.4", "LICENSE", "licenses/LICENSE", ""),
         ("2.4", "a/LICENSE", "licenses/a/LICENSE", ""),
-        ("2.4", "LICENSE", "LICENSE", "names the license file LICENSE, which isn't in .dist-info/licenses"),
+        ("2.4", "LICENSE", "LICENSE", "lists the license file LICENSE, which isn't in .dist-info/licenses"),
         (
             "2.4",
             "a/LICENSE",
             "licenses/LICENSE",
-            "names the license file a/LICENSE, which isn't in .dist-info/licenses",
+            "lists the license file a/LICENSE, which isn't in .dist-info/licenses",
         ),
-        ("2.4", "LICENSE", "NOTICE", "names the license file LICENSE, but doesn't contain it"),
+        ("2.4", "LICENSE", "NOTICE", "lists the license file LICENSE, but doesn't contain it"),
         ("2.1", "LICENSE", "LICENSE", ""),
         ("2.1", "a/LICENSE", "LICENSE", ""),
         ("2.3", "LICENSE", "licenses/LICENSE", ""),
-        ("2.1", "a/LICENSE", "NOTICE", "names the license file a/LICENSE, but doesn't contain it"),
+        ("2.1", "a/LICENSE", "NOTICE", "lists the license file a/LICENSE, but doesn't contain it"),
     ],
 )
 def test_license_files_are_where_the_version_of_metadata_puts_them(

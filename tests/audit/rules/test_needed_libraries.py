@@ -83,7 +83,7 @@ def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
 
 NEWER = (
     "needs libamd_smi.so.99, which is from a newer ROCm version than rocwheel's list of SDK libraries (ROCm 7 and 10): "
-    "add its rocm-sdk-core with --with"
+    "add rocm-sdk-core of that version with --with"
 )
 
 
@@ -384,7 +384,7 @@ def test_a_library_of_torch_is_told_to_be_of_torch_where_nothing_requires_it() -
     assert brief([finding]) == [
         ("unreachable-library", "demo/_C.so", f"needs libtorch_hip.so, which is in torch/lib, {OUT_OF_REACH}")
     ]
-    expected = "Require torch, and add $ORIGIN/../torch/lib to its run path when linking. rocwheel repair does both."
+    expected = "Require torch, and add $ORIGIN/../torch/lib to its run path when linking. 'rocwheel repair' does both."
     assert finding.remedy == expected
 
 

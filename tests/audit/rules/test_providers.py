@@ -41,7 +41,7 @@ def test_a_library_that_loses_to_the_systems_is_reported() -> None:
         (
             "unintended-library",
             "demo/a.so",
-            "needs libz.so.1, but finds the system's before its own demo/libs/libz.so.1",
+            "needs libz.so.1, but finds the system's copy before its own demo/libs/libz.so.1",
         )
     ]
     assert find(one(library("demo/a.so", "libz.so.1", runpath="$ORIGIN/libs"), files[1])) == []

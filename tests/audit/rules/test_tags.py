@@ -73,7 +73,7 @@ BREACHES = {
     "unstable-symbol": Breach(
         one(uses_python("PyFrame_GetBack", "PyFrame_GetLocals"), owner=package(tag=f"cp39-abi3-{LINUX}")),
         "demo/a.abi3.so",
-        "uses PyFrame_GetBack, PyFrame_GetLocals, outside the stable ABI, "
+        "uses PyFrame_GetBack, PyFrame_GetLocals, which the stable ABI doesn't include, "
         "but demo-1.0-cp39-abi3-manylinux_2_17_x86_64.whl is for abi3",
     ),
     "mach-o-unchecked": Breach(

@@ -170,7 +170,7 @@ def test_targets_are_read_from_the_first_bytes_of_the_payload_alone(method: Meth
 
 
 def test_bundle_larger_than_the_limit_is_refused(fixture: Fixture) -> None:
-    message = f"{WHERE}holds a bundle of 4613738496 bytes; expected at most 4294967296, the current limit"
+    message = f"{WHERE}contains a bundle of 4613738496 bytes; expected at most 4294967296, the current limit"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         decompress(fixture("edge/big.22.ccob"), limit=1 << 32)
 
@@ -280,7 +280,7 @@ def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
     _, wrong_hash = decompress(fixture("edge/zlib.v3.badhash.ccob"))
     assert str(wrong_hash) == (
         f"{WHERE}its header has the hash 0000000000000000, but its content has ceddc72cae1760d9. "
-        "The device code may be damaged. Get the file again, or use --force to accept the bundle as it is."
+        "The device code may be damaged. Get the file again, or use --force to accept the bundle anyway."
     )
 
 

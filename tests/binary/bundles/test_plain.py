@@ -136,7 +136,7 @@ def test_targets_of_which_one_leaves_open_what_another_names_are_reported() -> N
         for target in ("gfx90a", "gfx90a:xnack+", "gfx906")
     ]
     data = memoryview(join_data(write_offload_bundle(parts)))
-    problem = "the targets gfx90a and gfx90a:xnack+ are ambiguous: one sets features that the other leaves open"
+    problem = "the targets gfx90a and gfx90a:xnack+ are ambiguous: one sets features that the other doesn't set"
     assert read_offload_bundle(data, place=CodePlace("x")).find_problems() == (problem,)
 
 

@@ -267,7 +267,7 @@ def test_code_objects_that_no_key_names_are_left_out() -> None:
         "a#0": {"gfx906": entry(1, 4)},
         "b#0": {"gfx906": entry(0, 4), "gfx906:xnack-": entry(1, 4)},
     }
-    assert unnamed_remark(read(data)) == "left out 1 code object that no key names"
+    assert unnamed_remark(read(data)) == "left out 1 code object that no key refers to"
     assert unnamed_remark(read(changed)) == ""
 
 

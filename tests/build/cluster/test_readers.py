@@ -90,7 +90,7 @@ def test_a_worker_without_a_file_is_named_before_anything_is_read(files: list[Pa
         ClusterReaders(cluster).map(read, files, telling(1))
     assert str(caught.value) == (
         f"tcp://two: can't use {files[4]} (No such file or directory). Make that folder "
-        "available to the worker under the same path."
+        "available to the worker at the same path."
     )
     assert cluster.submitted == []
 

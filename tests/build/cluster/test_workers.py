@@ -136,7 +136,7 @@ def test_workers_like_this_process_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "library", ["rocwheel", "Python", "deflate", "zlib-ng", "libzstd", "machine", "code of rocwheel", "msgspec"]
+    "library", ["rocwheel", "Python", "deflate", "zlib-ng", "libzstd", "machine", "rocwheel source hash", "msgspec"]
 )
 def test_a_worker_of_another_version_is_named_with_both_versions(library: str) -> None:
     with pytest.raises(VersionError) as caught:

@@ -120,7 +120,7 @@ def test_one_family_with_two_lists_of_gpus_on_one_platform_is_refused(tmp_path: 
         merge_selectors([two, one], tmp_path / "merged")
     assert str(caught.value) == (
         f"{two}: has FAMILIES['gfx94'] = ['gfx940', 'gfx942']; expected ['gfx942'], as in {one}. "
-        "Build all of them again from the same release."
+        "Rebuild all of them from the same release."
     )
 
 
@@ -134,5 +134,5 @@ def test_an_extra_that_asks_for_two_versions_is_refused(tmp_path: Path) -> None:
         merge_selectors([one, two], tmp_path / "merged")
     assert str(caught.value) == (
         f"{one}: has EXTRAS['libraries: rocm-sdk-libraries'] = '==7.0.0'; expected '==7.0.1', as in {two}. "
-        "Build all of them again from the same release."
+        "Rebuild all of them from the same release."
     )

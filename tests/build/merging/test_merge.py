@@ -57,7 +57,7 @@ def test_what_is_no_selector_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "merged").mkdir()
     (tmp_path / "merged/rocm-7.0.0.tar.gz").write_text("mine")
     with pytest.raises(
-        InputError, match=r"already exists, but is not a readable selector\. Remove it, or choose a different"
+        InputError, match=r"already exists, but is not a readable selector\. Remove the file, or choose a different"
     ):
         merged(tmp_path, write_selector(tmp_path / "first", "gfx906"))
 
@@ -261,13 +261,16 @@ def test_a_selector_is_never_written_over_one_of_those_it_is_made_of(tmp_path: P
 @pytest.mark.parametrize(
     ("changed", "found"),
     [
-        ({"LIBRARIES": 5}, "its LIBRARIES can't be read (Expected `object`, got `int`)"),
-        ({"FAMILIES": {"gfx942": {"targets": ["gfx942"]}}}, "its FAMILIES can't be read"),
-        ({"SELECTED": None}, "its SELECTED can't be read"),
-        ({"BY_PLATFORM": {"linux": {"FAMILIES": {"a": {}}}}}, "its FAMILIES can't be read"),
-        ({"FAMILIES": {}, "PLATFORMS": []}, "doesn't list any platform"),
-        ({"EXTRAS": {"a": [["b", "python_version < '3'"]]}}, "its EXTRAS have the marker \"python_version < '3'\""),
-        ({"BY_PLATFORM": {"linux": 5}}, "its BY_PLATFORM can't be read"),
+        ({"LIBRARIES": 5}, "has an invalid LIBRARIES (Expected `object`, got `int`)"),
+        ({"FAMILIES": {"gfx942": {"targets": ["gfx942"]}}}, "has an invalid FAMILIES"),
+        ({"SELECTED": None}, "has an invalid SELECTED"),
+        ({"BY_PLATFORM": {"linux": {"FAMILIES": {"a": {}}}}}, "has an invalid FAMILIES"),
+        ({"FAMILIES": {}, "PLATFORMS": []}, "doesn't list any platforms"),
+        (
+            {"EXTRAS": {"a": [["b", "python_version < '3'"]]}},
+            "has the unsupported marker \"python_version < '3'\" in EXTRAS",
+        ),
+        ({"BY_PLATFORM": {"linux": 5}}, "has an invalid BY_PLATFORM"),
     ],
 )
 def test_facts_of_another_kind_are_refused(tmp_path: Path, changed: dict[str, Any], found: str) -> None:

@@ -107,7 +107,7 @@ def test_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> No
     with pytest.raises(InputError) as caught:
         read_selectors([tmp_path])
     assert str(caught.value) == (
-        f"{tmp_path}: contains no sdist of a selector; expected rocm-VERSION.tar.gz. Specify the dist folder of a "
+        f"{tmp_path}: contains no selector sdist; expected rocm-VERSION.tar.gz. Specify the dist folder of a "
         "build. "
         "Build it with --selector sdist: a wheel can't choose packages for a machine."
     )
@@ -115,7 +115,7 @@ def test_a_folder_without_a_selector_says_what_is_expected(tmp_path: Path) -> No
 
 def test_a_plan_of_a_selector_wheel_says_how_to_plan(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.json", "gfx942", options=PlanOptions(version="7.0.0", selector="wheel"))
-    with pytest.raises(InputError, match=r"doesn't plan a selector as an sdist. Plan with --selector sdist"):
+    with pytest.raises(InputError, match=r"contains no selector sdist. Plan with --selector sdist"):
         read_selectors([plan])
 
 
@@ -130,14 +130,17 @@ def _plan_with(tmp_path: Path, **changed: object) -> Path:
 @pytest.mark.parametrize(
     ("changed", "found"),
     [
-        ({"distribution": "../rocm"}, "plans an sdist without a name or version"),
-        ({"version": "../7"}, "plans an sdist without a name or version"),
-        ({"files": {"../../evil": ""}}, "plans the file '../../evil', which is not allowed in an sdist"),
-        ({"files": {"/etc/evil": ""}}, "plans the file '/etc/evil', which is not allowed in an sdist"),
-        ({"files": {"src/a\nb": ""}}, "plans the file 'src/a\\nb', which is not allowed in an sdist"),
+        ({"distribution": "../rocm"}, "contains an sdist without a valid name or version"),
+        ({"version": "../7"}, "contains an sdist without a valid name or version"),
+        ({"files": {"../../evil": ""}}, "lists the file '../../evil', which is not allowed in an sdist"),
+        ({"files": {"/etc/evil": ""}}, "lists the file '/etc/evil', which is not allowed in an sdist"),
+        ({"files": {"src/a\nb": ""}}, "lists the file 'src/a\\nb', which is not allowed in an sdist"),
         ({"files": {"src/rocm_sdk/_build_info.py": "VERSION = ("}}, "can't be read"),
-        ({"files": {"src/rocm_sdk/_build_info.py": "VERSION = '1'"}}, "plans rocm, which is not a selector"),
-        ({"files": {}}, "plans rocm, which is not a selector"),
+        (
+            {"files": {"src/rocm_sdk/_build_info.py": "VERSION = '1'"}},
+            "contains the sdist rocm, which is not a selector",
+        ),
+        ({"files": {}}, "contains the sdist rocm, which is not a selector"),
         ({"files": 5}, "is not a plan (Expected `object`, got `int`"),
     ],
 )

@@ -138,7 +138,7 @@ HIPCC = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
 TEST = file_entry("bin/blas-test", "blas_dev_generic", mode=0o755)
 STUB = file_entry("lib/stubs/libcuda.so.1", "core-hip_dev_generic")
 REMEDY = (
-    "Add the library to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps). "
+    "Add the library to the artifacts of a runtime package (from Debian: 'artifacts import --bundle-sysdeps'). "
     "If every target system has the library, add it to system-libraries under [audit] in the recipe instead."
 )
 
@@ -335,7 +335,7 @@ def test_binaries_that_nothing_loads_are_one_warning() -> None:
     facts = msgspec.structs.replace(make_facts(), foreign=("lib/python/t64.exe", "lib/python/w64.exe"))
     [warning] = foreign_binaries(facts)
     assert (warning.kind, warning.subject) == ("foreign-binary", "lib/python/t64.exe and 1 more")
-    assert warning.found == "can't be loaded by Linux on the machine of these packages; shipped as data"
+    assert warning.found == "can't be loaded by Linux on the target machines of these packages; shipped as data"
     assert warning.files == ("lib/python/t64.exe", "lib/python/w64.exe")
     assert list(foreign_binaries(make_facts())) == []
 

@@ -182,8 +182,8 @@ def test_links_to_and_through_folders_lead_to_files_alone(entries: list[TarEntry
     [
         ([link("r/a", "b"), link("r/b", "a")], [("a", "a", "that loops at r/a")]),
         ([file("r/a/f"), link("r/a/up", "..")], [("a/up", "a/up", "to r, a folder that contains the symlink")]),
-        ([file("r/f"), link("r/top", "../..")], [("top", "top", "that leads out of site-packages at r/top")]),
-        ([file("r/f"), link("r/etc", "/etc/f")], [("etc", "etc", "that leads out of site-packages at r/etc")]),
+        ([file("r/f"), link("r/top", "../..")], [("top", "top", "that leaves site-packages at r/top")]),
+        ([file("r/f"), link("r/etc", "/etc/f")], [("etc", "etc", "that leaves site-packages at r/etc")]),
         ([file("r/f"), link("r/x", "gone")], [("x", "x", "to r/gone, where there is no file")]),
         ([file("r/f"), link("r/x", "f/g")], [("x", "x", "to a path below r/f, which is not a folder")]),
     ],

@@ -260,7 +260,7 @@ def test_a_recipe_that_forces_families_where_none_is_stops_the_build(tmp_path: P
         (SAMPLE_SDK.parent / "build/rocm.toml").read_text().replace("schema = 1", 'schema = 1\nlayout = "per-family"')
     )
     expected = (
-        "/src: has no artifacts for a target family; expected such artifacts, because the recipe's layout is "
+        "/src: has no artifact for a target family; expected at least one, because the recipe's layout is "
         "per-family. "
         "Remove the layout from the recipe."
     )
@@ -449,7 +449,7 @@ def test_a_selector_with_extras_for_gpus_must_require_a_package() -> None:
     with pytest.raises(InputError) as caught:
         make_plan(make_catalog(*COMMON, *KERNELS.values()), recipe, make_facts(ELVES), PlanOptions())
     assert str(caught.value) == (
-        "[selector]: requires no package, but the extras for GPU targets without device code need one; expected "
+        "[selector]: requires no package, but the extras for GPU targets without device code need a package; expected "
         'requires = ["core"]. Correct the recipe.'
     )
 
@@ -461,6 +461,6 @@ def test_the_same_selector_for_both_platforms_must_require_a_package() -> None:
     with pytest.raises(InputError) as caught:
         make_plan(make_catalog(*COMMON, *KERNELS.values()), recipe, make_facts(ELVES), options)
     assert str(caught.value) == (
-        "[selector]: requires no package, but one must list the libraries of each platform; expected "
+        "[selector]: requires no package, but a package must list the libraries for each platform; expected "
         'requires = ["core"]. Correct the recipe.'
     )

@@ -12,7 +12,7 @@ from tests.build.selectors import plan
 
 
 def test_a_suffix_that_fits_no_module_name_is_refused() -> None:
-    expected = "--version-suffix: is '-x'; expected letters, digits, and underscores, as in the name of a module"
+    expected = "--version-suffix: is '-x'; expected letters, digits, and underscores, as in a module name"
     with pytest.raises(InputError, match=re.escape(expected)):
         plan(options=PlanOptions(module_suffix="-x"))
 

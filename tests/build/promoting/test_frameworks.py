@@ -270,7 +270,7 @@ def test_requirements_that_the_new_version_would_break_stop_the_promotion(dist: 
     assert problems(dist, "7.15.0") == [
         (
             f"DIST/{wheel.name}: requires 'rocm[libraries]==7.14.*', but the new version is 7.15.0; expected a "
-            "requirement that the old and the new version satisfy. Build the wheel with a different requirement."
+            "requirement that both the old and the new version satisfy. Build the wheel with a different requirement."
         ),
     ]
 
@@ -298,8 +298,8 @@ def test_an_epoch_does_not_fit_into_the_version_of_a_framework(dist: Path) -> No
     wheel = make_wheel(dist, "demo", {}, version="2.9.0+rocm10.0.0rc1")
     assert problems(dist, "1!10.0.0") == [
         (
-            f"--to: is 1!10.0.0, whose epoch can't be in the version of {wheel.name}; expected a version without an "
-            "epoch, such as 7.2.0"
+            f"--to: is 1!10.0.0, whose epoch can't be part of the version of {wheel.name}; expected a version without "
+            "an epoch, such as 7.2.0"
         ),
     ]
 

@@ -424,6 +424,6 @@ def test_the_second_of_two_promotions_into_a_folder_replaces_nothing(
 def test_the_second_of_two_builds_into_a_folder_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with locked_folder(out / "dist"):
-        with pytest.raises(WorkError, match="out/dist: is still being written by another run"):
+        with pytest.raises(WorkError, match="out/dist: is still being written to by another run"):
             build(out, "7.0")
         assert list(out.rglob("*")) == [out / "dist"]

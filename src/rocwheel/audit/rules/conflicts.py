@@ -33,7 +33,7 @@ _CXX_RUNTIME = re.compile(
     rb"_Z(GTt|T[VTIS]|G[VR])?N?K?(S[tabisod]|10__cxxabiv1)|__cxa_|__gxx_|_Zd[la]Pv(m|m?St11align_val_t)|_Zn[wa]mSt11align_val_t"
 )
 # Symbols that C++ compilers put into each file that uses a class or an inline function: class tables (vtables, type
-# names), and the static variables of functions with their guards. Template instances are in each file, too. All copies
+# names), and the static variables of functions with their guards. Template instances are also in each file. All copies
 # are the same. They are weak unless LTO made them strong. If two files share other symbols, their functions and
 # variables collide.
 _IN_EACH_USER = re.compile(rb"_Z(T[VTIS]|G[VR]|Z)")
@@ -165,10 +165,10 @@ def _between_packages(subject: Subject, one: _HipUse, other: _HipUse) -> Evidenc
     first, second = (subject.tree.owners.get(use.user.distribution) for use in (one, other))
     if first and second and first.name in subject.required[second.name]:
         one, other, first, second = other, one, second, first
-    whose = f" of {second.name}" if second else ""
+    whose = f" from {second.name}" if second else ""
     text = (
-        f"{one.user.path} loads the HIP runtime {one.path} ({one.soname}), and {other.user.path}{whose}, used in the "
-        f"same process, loads a different one: {other.path} ({other.soname})"
+        f"{one.user.path} loads the HIP runtime {one.path} ({one.soname}), and {other.user.path}{whose}, which is "
+        f"used in the same process, loads a different runtime: {other.path} ({other.soname})"
     )
     label = first.label if first else one.user.source
     return Evidence(label, text, facts=(one.path, other.path), severity=Severity.WARNING)

@@ -41,10 +41,10 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
             serving = {targets for targets in {bundle.targets for bundle in report.bundles} if _serve(targets, target)}
             lacking = [number for number, bundle in enumerate(report.bundles) if bundle.targets not in serving]
             if lacking:
-                numbers = first_of([str(number) for number in lacking])
+                numbers = f"number{'' if len(lacking) == 1 else 's'} {first_of([str(number) for number in lacking])}"
                 verb = "has" if len(lacking) == 1 else "have"
                 found = f"{len(lacking)} of {count(len(report.bundles), 'bundle')} {verb} no code"
-                yield Evidence(file.source, f"{found} for {target}: number {numbers}", facts=(target,))
+                yield Evidence(file.source, f"{found} for {target}: {numbers}", facts=(target,))
 
 
 def _serve(targets: Iterable[str], wanted: str) -> bool:
@@ -90,14 +90,14 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
         named = {file.name for file in files}
         for target in sorted(_promised(owner), key=text_sort_key):
             if target not in carried and not any(target in name for name in named) and not _serve(found, target):
-                yield Evidence(owner.label, f"promises code for {target}, but contains none", facts=(target,))
+                yield Evidence(owner.label, f"promises code for {target}, but contains no code for it", facts=(target,))
 
 
 def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         if file.device is not None and len(file.device.versions) > 1:
             versions = tuple(map(str, file.device.versions))
-            yield Evidence(file.source, f"mixes code objects of versions {', '.join(versions)}", facts=versions)
+            yield Evidence(file.source, f"mixes code object versions {', '.join(versions)}", facts=versions)
 
 
 def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
@@ -109,7 +109,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
         size = sum(bundle.size for bundle in plain)
         if size >= _WORTH_COMPRESSING:
             verb = "is" if len(plain) == 1 else "are"
-            found = f"{count(len(plain), 'bundle')} of {size / 1e6:.1f} MB {verb} not compressed"
+            found = f"{count(len(plain), 'bundle')} ({size / 1e6:.1f} MB) {verb} not compressed"
             yield Evidence(file.source, f"{found}, even though ROCm {since} and later can read compressed bundles")
 
 
@@ -185,7 +185,7 @@ def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
 
 
 def _common_compilers(files: Iterable[InstalledFile]) -> frozenset[str]:
-    """Return the compilers that all code objects name. Other compilers are from device libraries."""
+    """Return the compilers that all code objects list. Other compilers are from device libraries."""
     sets = [frozenset(names) for file in files for names in _device_compilers(file)]
     return frozenset.intersection(*sets) if sets else frozenset()
 
@@ -194,7 +194,7 @@ def _host_compilers(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         device = [compiler for names in _device_compilers(file) for compiler in names]
         host = _host_compilers_of(file)
-        # Every file names GCC because of the C library's start files. GCC counts only if no other compiler is named.
+        # Every file lists GCC because of the C library's start files. GCC counts only if no other compiler is listed.
         clang = [compiler for compiler in host if "clang" in compiler]
         others = [compiler for compiler in clang or host if compiler not in device]
         if device and others:
@@ -260,7 +260,7 @@ RULES = (
         "A library that loads kernels from a folder finds kernels for every GPU that it supports.",
         (
             "Ship the kernel files for the GPU, or remove the GPU with 'rocwheel device prune'. Ignore "
-            "this if a variable such as ROCBLAS_TENSILE_LIBPATH always names another folder."
+            "this if a variable such as ROCBLAS_TENSILE_LIBPATH always points to another folder."
         ),
         lambda subject: _code_gaps(subject, is_archive=False),
     ),
@@ -299,7 +299,7 @@ RULES = (
         "device-compilers",
         Severity.WARNING,
         "The compiler from the given SDK built all device code in a package.",
-        "Build all device code with the compiler of the required SDK.",
+        "Build all device code with the compiler from the required SDK.",
         _compilers,
     ),
     Rule(

@@ -47,7 +47,7 @@ def _modes(subject: Subject) -> Iterator[Evidence]:
         elif not bits & stat.S_IRUSR:
             yield Evidence(file.source, f"has mode {mode}, so its owner can't read it", facts=(mode,))
         elif bits & stat.S_IWOTH:
-            yield Evidence(file.source, f"has mode {mode}, so everybody can write to it", facts=(mode,))
+            yield Evidence(file.source, f"has mode {mode}, so anyone can write to it", facts=(mode,))
         elif is_program and not bits & stat.S_IXUSR:
             yield Evidence(file.source, f"is a program with mode {mode}, so it can't be run", facts=(mode,))
         elif not bits & stat.S_IXUSR and _is_command(subject, file):
@@ -189,7 +189,7 @@ RULES = (
         "symlink",
         Severity.ERROR,
         "A wheel contains no symlinks.",
-        "Ship the file under only the required name.",
+        "Ship the file only under the required name.",
         _symlinks,
     ),
     Rule(

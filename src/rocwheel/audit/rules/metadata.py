@@ -40,14 +40,14 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
             if paths.isdisjoint(license_places(owner.dist_info, name, owner.metadata_version)):
                 misplaced = not paths.isdisjoint(license_places(owner.dist_info, name, ""))
                 where = ", which isn't in .dist-info/licenses" if misplaced else ", but doesn't contain it"
-                yield Evidence(owner.label, f"names the license file {name}{where}", facts=(name,))
+                yield Evidence(owner.label, f"lists the license file {name}{where}", facts=(name,))
 
 
 def _license_text(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         folder = f"{owner.dist_info}/licenses/"
         if not any(file.path.startswith(folder) or is_license_name(file.name) for file in files):
-            said = f"names the license {quoted(owner.license)}, but " if owner.license else ""
+            said = f"specifies the license {quoted(owner.license)}, but " if owner.license else ""
             yield Evidence(owner.label, f"{said}contains no license text")
 
 
@@ -65,7 +65,7 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(owner.label, problem.found, facts=problem.facts)
         for text in owner.requires:
             if not readable_requirements([text]):
-                yield Evidence(owner.label, f"Requires-Dist {quoted(text)} is malformed", facts=(text,))
+                yield Evidence(owner.label, f"has a malformed Requires-Dist: {quoted(text)}", facts=(text,))
 
 
 def _noted(
@@ -178,11 +178,11 @@ def _imports(subject: Subject) -> Iterator[Evidence]:
         for winner, loser in _hidden(subject, names.regular, portions):
             yield _clash(winner, loser, top + "/", f"{ships} in a namespace that {loser.label} also uses")
         for winner, loser in _hidden(subject, names.regular, names.modules):
-            yield _clash(winner, loser, top, f"{ships}, which hides {top} of {loser.label}")
+            yield _clash(winner, loser, top, f"{ships}, which shadows {top} in {loser.label}")
         if names.regular:
             continue
         for winner, loser in _hidden(subject, names.modules, portions):
-            yield _clash(winner, loser, top + "/", f"ships the module {top}, which hides {top}/ of {loser.label}")
+            yield _clash(winner, loser, top + "/", f"ships the module {top}, which shadows {top}/ in {loser.label}")
 
 
 def _clash(winner: Distribution, loser: Distribution, hidden: str, found: str) -> Evidence:
@@ -190,7 +190,7 @@ def _clash(winner: Distribution, loser: Distribution, hidden: str, found: str) -
 
 
 def _hidden(subject: Subject, winners: set[str], losers: set[str]) -> Iterator[tuple[Distribution, Distribution]]:
-    """Yield the first pair of unrelated distributions in which one hides modules of the other."""
+    """Yield the first pair of unrelated distributions where one shadows modules of the other."""
     owners = subject.tree.owners
     pairs = ((winner, loser) for winner in sorted(winners) for loser in sorted(losers - winners))
     for winner, loser in pairs:
@@ -212,7 +212,7 @@ RULES = (
     Rule(
         "license-file-missing",
         Severity.ERROR,
-        "The wheel contains every license file that METADATA names.",
+        "The wheel contains every license file that METADATA lists.",
         ("Copy the file to .dist-info/licenses. Build backends don't report a pattern that matches no file."),
         _license_files,
     ),
@@ -243,7 +243,7 @@ RULES = (
     Rule(
         "metadata-invalid",
         Severity.ERROR,
-        "METADATA has only valid fields of its core metadata version, as twine and PyPI require.",
+        "METADATA has only fields that its core metadata version allows, as twine and PyPI require.",
         "Correct the field in the project's settings. 'twine check' also renders the description.",
         _noted(lambda owner: owner.invalid),
     ),
@@ -271,7 +271,7 @@ RULES = (
     Rule(
         "requirement-unavailable",
         Severity.ERROR,
-        ("In a closed set of packages, every requirement, including those of extras, names a package in the set."),
+        "In a closed set of packages, every requirement, including each extra's requirements, is in the set.",
         _DEPENDENCIES,
         _unavailable,
     ),
@@ -279,7 +279,7 @@ RULES = (
     Rule(
         "import-clash",
         Severity.ERROR,
-        "The modules of a package don't hide modules of other packages.",
+        "A package's modules don't shadow modules of other packages.",
         "Remove the __init__.py of a namespace package, or rename the conflicting module or package.",
         _imports,
     ),

@@ -103,7 +103,8 @@ def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterato
         elif package := _package_of_newer_rocm(subject, library.name):
             releases = " and ".join(map(str, layout_releases()))
             table = f"rocwheel's list of SDK libraries (ROCm {releases})"
-            found = f"{library.words}, which is from a newer ROCm version than {table}: add its {package} with --with"
+            found = f"{library.words}, which is from a newer ROCm version than {table}"
+            found += f": add {package} of that version with --with"
             remedy = f"With the correct wheel of {package}, the audit can check whether the file finds the library."
             severity = Severity.WARNING
         elif elsewhere := _where_else(subject, library):
@@ -178,7 +179,7 @@ def _out_of_reach(subject: Subject, library: UnresolvedLibrary, folders: list[st
         return Evidence(library.user.source, found, _MOVE, library.facts)
     remedy = f"Add {entry} to {whose} when linking, or {tool}."
     if package := _unrequired(subject, library, folders[0]):
-        remedy = f"Require {package}, and add {entry} to {whose} when linking. rocwheel repair does both."
+        remedy = f"Require {package}, and add {entry} to {whose} when linking. 'rocwheel repair' does both."
     return Evidence(library.user.source, found, remedy, library.facts)
 
 

@@ -1,4 +1,4 @@
-"""Rules about a library's package: it is required, or it is the file's own package if that package has the library."""
+"""Rules about the package that provides a library: it is required, and a file's own package takes precedence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
             if search.requester or search.found is None or search.how is How.LOADED:
                 continue
             found = subject.file_of(process.loader.objects[search.found].library)
-            other = "the system's" if search.how is How.SYSTEM else found.path if found else ""
+            other = "the system's copy" if search.how is How.SYSTEM else found.path if found else ""
             is_own = found is not None and found.distribution == process.file.distribution
             own = _own_library(subject, process.file, search.name) if other and not is_own else None
             if own:
@@ -46,7 +46,7 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
 
 
 def _own_library(subject: Subject, user: InstalledFile, name: str) -> InstalledFile | None:
-    """Return the first library with that name in a file's package that is for the file's machine."""
+    """Return the first library in a file's package that has this name and is for the file's machine."""
     machine = user.elf.machine if user.elf else 0
     own = (
         file

@@ -235,7 +235,7 @@ def _unstable(
     unstable = [name for name in names if name not in added and not _is_provided(subject, file, name)]
     newer = [name for name in names if name in added and added[name] > oldest]
     if unstable:
-        found = f"uses {first_of(unstable)}, outside the stable ABI, but {owner.label} is for abi3"
+        found = f"uses {first_of(unstable)}, which the stable ABI doesn't include, but {owner.label} is for abi3"
         yield Evidence(file.source, found, facts=(*unstable,))
     if newer:
         needed = max(added[name] for name in newer)[1]
@@ -329,8 +329,8 @@ _COFF_MACHINES = {tag: machine for machine, tag in WINDOWS_TAGS.items()}
 _MACHINE = "Build a separate wheel for each machine, with a tag that matches its files."
 _TAG = "Use the tag that the files require. 'rocwheel repair' sets it."
 _BY_HAND = (
-    "Use the tag of the system on which the files run, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, "
-    "macosx_11_0_arm64, or win_amd64. Build a wheel for each such system."
+    "Use the tag of the system that the files run on, such as manylinux_2_28_x86_64, musllinux_1_2_x86_64, "
+    "macosx_11_0_arm64, or win_amd64. Build a separate wheel for each system."
 )
 _REALIGN = "'rocwheel repair' sets an alignment that every glibc accepts. patchelf 0.18 causes this problem."
 _TAKE_OUT = "Remove that tag from the file name and from WHEEL. The other tags are enough."
@@ -338,7 +338,7 @@ _OLDER = "If you test the wheel on the older glibc, add that tag. 'rocwheel repa
 
 RULES = (
     Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag covers.", _TAG, _too_old),
-    Rule("tag-too-new", Severity.NOTE, "A wheel's tag covers every system on which the wheel runs.", _OLDER, _too_new),
+    Rule("tag-too-new", Severity.NOTE, "A wheel's tag covers every system where the wheel runs.", _OLDER, _too_new),
     Rule("tag-unknown", Severity.ERROR, "Installers recognize the platform tag of a wheel.", _TAG, _unknown),
     Rule("tag-local", Severity.WARNING, "Public indexes accept the platform tag of a wheel.", _TAG, _local),
     Rule(

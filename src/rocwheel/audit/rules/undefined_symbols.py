@@ -1,6 +1,7 @@
 """Rules about undefined symbols: the libraries that a file loads define them (gABI, "Symbol Table").
 
-A file can use its own symbols, the symbols of all files that it needs, and those of files that were loaded before.
+A file can use its own symbols, the symbols of all files that it needs, and the symbols of files that were loaded
+earlier.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Definitions:
                 self._holders[name].append(path)
 
     def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
-        """Return whether one of the files at ``paths`` defines the symbol for one of the references."""
+        """Return whether one of the files at ``paths`` defines the symbol that a reference needs."""
         holders = self._holders.get(reference.name.encode(), ())
         return any(path in paths and self._linkages[path].defines(reference) for path in holders)
 
@@ -188,7 +189,7 @@ def absent_versioned(subject: Subject, process: Process) -> list[str]:
 
     In this case, glibc aborts (``_dl_check_map_versions`` in dl-version.c). It searches for the name among all loaded
     files, not only in the file's NEEDED entries. The C library is always loaded, and an interpreter has loaded the math
-    library. Libraries that aren't given may load other libraries: system libraries may load other system libraries.
+    library. A library that isn't given may load others, because system libraries can load other system libraries.
     """
     needs = process.file.elf.version_needs if process.file.elf else ()
     declared = subject.settings.loaders_of(process.file.path)
@@ -221,7 +222,7 @@ class VersionGap(msgspec.Struct, frozen=True):
 
 
 def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
-    """Yield the references in a process's file for which the loader aborts (glibc, ``check_match`` in dl-lookup.c).
+    """Yield the references in a process's file that make the loader abort (glibc, ``check_match`` in dl-lookup.c).
 
     A library without a version table satisfies any reference with the symbol's name, except references to a version of
     that library. In that case, the loader assumes that the library lost its versions. The loader rejects a library with

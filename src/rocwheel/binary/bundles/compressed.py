@@ -357,7 +357,7 @@ class WrongHashError(DeviceCodeError):
         super().__init__(
             place,
             f"its header has the hash {stored.hex()}, but its content has {actual.hex()}",
-            remedy="The device code may be damaged. Get the file again, or use --force to accept the bundle as it is.",
+            remedy="The device code may be damaged. Get the file again, or use --force to accept the bundle anyway.",
         )
 
 
@@ -386,9 +386,9 @@ def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: CodePla
 def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: CodePlace) -> Iterator[bytes]:
     """Yield the plain bundle inside, of any size, in blocks of at most 1 MiB.
 
-    Raises `DeviceCodeError` if the payload is damaged or doesn't end where the header says. The payload must end at the
-    end of its input and after ``raw_size`` bytes of output, which stops decompression bombs. Raises `WrongHashError`
-    after the last block, so all blocks are yielded first.
+    Raises `DeviceCodeError` if the payload is damaged or doesn't end where the header indicates. The payload must end
+    at the end of its input and after ``raw_size`` bytes of output, which stops decompression bombs. Raises
+    `WrongHashError` after the last block, so all blocks are yielded first.
     """
     md5 = hashlib.md5(usedforsecurity=False)
     for block in _iter_checked(data, bundle, place, block=_BLOCK):
@@ -449,7 +449,7 @@ def require_raw_size(bundle: CompressedBundle, limit: int, *, place: CodePlace) 
     if bundle.raw_size > limit:
         raise DeviceCodeError(
             place,
-            f"holds a bundle of {count(bundle.raw_size, 'byte')}",
+            f"contains a bundle of {count(bundle.raw_size, 'byte')}",
             expected=f"at most {limit}, the current limit",
             remedy="Set a higher limit if you trust the file.",
         )

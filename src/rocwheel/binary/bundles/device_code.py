@@ -1,7 +1,7 @@
 """Finds device code in files of any kind. A file's bytes, not its name, determine the kind.
 
-The files can be fat binaries, bundle files, standalone code objects, object files that aren't linked yet, and
-static libraries.
+The files can be fat binaries, bundle files, standalone code objects, object files that aren't linked yet, and static
+libraries.
 
 A static library is an ``ar`` archive. Long member names are in a separate table, or before the member's bytes
 (``#1/12``: the first twelve bytes). See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
@@ -21,8 +21,8 @@ string   u64 offset of the key, u64 offset of the value, and in version 2 u64 si
 =======  ===================================================================================================
 
 The old driver creates a section for each image. The section's name is ``__CLANG_OFFLOAD_BUNDLE__`` plus the bundle
-entry ID. Images for
-other languages, such as SYCL, and for other vendors' GPUs have different IDs, such as ``sycl-spir64-unknown-unknown``.
+entry ID. Images for other languages, such as SYCL, and for other vendors' GPUs have different IDs, such as
+``sycl-spir64-unknown-unknown``.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def iter_ar_parts(data: Data, *, name: str) -> Iterator[ArPart]:
 
 
 def _name_before(data: Data, position: int, header: ArHeader, name: str) -> tuple[bytes, int]:
-    """Return a part's name, and the number of bytes that the name takes after the header.
+    """Return a part's name, and the number of bytes that the name takes up after the header.
 
     BSD and Darwin store names after the header. Zeros after such a name align the data that follows.
     """

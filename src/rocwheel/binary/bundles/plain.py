@@ -120,7 +120,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
     def _target_problems(self) -> Iterator[str]:
         for one, other in ambiguous_targets(self.targets):
-            yield f"the targets {one} and {other} are ambiguous: one sets features that the other leaves open"
+            yield f"the targets {one} and {other} are ambiguous: one sets features that the other doesn't set"
         for entry in self.device_entries:
             if entry.target and (reason := find_illegal(entry.target)):
                 yield f"the entry {entry.spelling!r} isn't for a valid target: {reason}"

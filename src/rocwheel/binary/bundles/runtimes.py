@@ -26,7 +26,7 @@ class Generics(str, Enum):
     NONE = "none"
     ANY = "any"
     FIRST = "first"
-    """Any code, but of a plain bundle the first entry that fits, whether generic or for the GPU itself."""
+    """Any code. In a plain bundle, the first entry that fits is used, whether generic or for the GPU itself."""
     SAME_FEATURES = "same-features"
     """Only code for a generic target that has every feature of the GPU."""
 
@@ -61,7 +61,7 @@ class HipRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: str
     last: str = ""
     without_generics: tuple[str, ...] = ()
-    """GPUs for which the release doesn't look for generic code."""
+    """GPUs that the release doesn't look up generic code for."""
 
 
 class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,7 +129,7 @@ def releases() -> tuple[HipRelease, ...]:
 def release_of(rocm: str, *, source: str = "ROCm version") -> HipRelease:
     """Return the row for a ROCm release.
 
-    Raises `InputError` from ``source`` if the release is invalid or older than the table.
+    Raises `InputError` about ``source`` if the release is invalid or older than the table.
     """
     version, oldest = parse_rocm(rocm, source=source), releases()[0].since
     rows = [row for row in releases() if Version(row.since) <= version]
@@ -216,7 +216,7 @@ def is_read_by(version: int, rocm: str) -> bool:
 
 
 def parse_rocm(text: str, *, source: str = "ROCm version") -> Version:
-    """Parse a ROCm release's version; raise `InputError` from ``source`` for any other text."""
+    """Parse a ROCm release's version; raise `InputError` about ``source`` for any other text."""
     try:
         return Version(text)
     except ValueError as e:

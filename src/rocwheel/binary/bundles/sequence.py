@@ -76,7 +76,7 @@ class Bundle(msgspec.Struct, frozen=True):
             )
         if self.compressed and self.compressed.raw_size != self.plain.size:
             sizes = f"{count(self.compressed.raw_size, 'byte')}, but its entries end after {self.plain.size}"
-            problems.append(f"the header says that the bundle decompresses to {sizes}")
+            problems.append(f"the header declares that the bundle decompresses to {sizes}")
         if self.compressed and self.plain.short_host:
             problems.append(f"LLVM 21 and later reject the entry {self.plain.short_host!r} in a compressed bundle")
         return tuple(f"{self.place}: {problem}" for problem in problems)

@@ -89,7 +89,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
             parse_rocm(self.rocm)
 
     def accepts(self, version: int) -> bool:
-        """Return whether a compressed bundle with this header version may stay as it is."""
+        """Return whether a compressed bundle with this header version may stay unchanged."""
         if self.version is not None:
             return version == self.version
         return is_read_by(version, self.rocm)
@@ -201,7 +201,7 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
     """Return, for a plain bundle of ``raw_size`` bytes, the header version that the most releases read.
 
     ``rocm`` is the oldest ROCm release that must read the bundle, and ``wanted`` is a required version. Raises
-    `InputError` from ``source`` if that release doesn't read the version, or the version can't hold the size.
+    `InputError` about ``source`` if that release doesn't read the version, or the version can't hold the size.
     """
     least = 2 if raw_size < VERSION_2_LIMIT else 3
     version = least if wanted is None else wanted

@@ -175,7 +175,7 @@ def _has_executable_stack(machine: int, segments: Sequence[Segment]) -> bool:
 
 
 def is_linker(text: str) -> bool:
-    """Return whether a string in ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
+    """Return whether a ``.comment`` string is from a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
     return text.startswith(("Linker:", "mold ", "GNU gold"))
 
 
@@ -295,7 +295,7 @@ class Elf(msgspec.Struct, frozen=True):
 
     @property
     def realigned(self) -> tuple[Segment, ...]:
-        """The segments; those that glibc before 2.35 refuses are corrected as far as possible."""
+        """The segments. Any segment that glibc before 2.35 refuses is corrected, if possible."""
         return self.segments if self.misaligned is None else realigned(self.segments, is_program=False)
 
     @property

@@ -47,7 +47,7 @@ _STRIP = "Rebuild the file. Strip it before you use patchelf, because llvm-strip
 
 
 def require_loadable(source: ElfBytes, header: Header, segments: Sequence[Segment]) -> None:
-    """Raise `ElfError` for segments that host loaders can't map as the file says, or that `require_contents` rejects.
+    """Raise `ElfError` for segments that host loaders can't map as specified, or that `require_contents` rejects.
 
     The loader for AMD GPUs copies segments instead, and accepts any address and offset.
     """
@@ -85,7 +85,7 @@ def _require_order(source: ElfBytes, loaded: Sequence[Segment]) -> None:
 def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment | None:
     """Return the first loaded segment that glibc before `ANY_ALIGNMENT` refuses, or `None` if there is no such segment.
 
-    Patchelf 0.18 makes such segments.
+    Patchelf 0.18 creates such segments.
 
     Those glibc releases require an alignment that is a multiple of the page size and that divides the difference
     between the address and the offset. Later releases require this only for the page size. Kernels, which load
@@ -182,9 +182,9 @@ def _takes_pages(before: Segment, segment: Segment) -> bool:
 def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
     """Return the file offset of ``address``, and the file offset at which its segment ends.
 
-    An address may be outside all segments, but on a page that a segment maps. In that case, the end is that of the
-    contiguous mapping. In files that patchelf 0.15 to 0.18 changed twice, tables reach that far. Raises `ElfError` if
-    no segment maps the address from the file.
+    An address may be outside all segments, but on a page that a segment maps. In that case, the returned end is the end
+    of the contiguous mapping. In files that patchelf 0.15 to 0.18 changed twice, tables reach that far. Raises
+    `ElfError` if no segment maps the address from the file.
     """
     loaded = load_segments(segments)
     for segment in loaded:
@@ -203,7 +203,7 @@ def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size
     """Return the file offset of a table, and how many bytes from that offset are identical in memory and in the file.
 
     The bytes end with the segment, unless ``size`` bytes don't fit and more bytes follow without a gap. Those bytes are
-    the rest of a page, or a segment that continues where this one ends. Patchelf 0.14 makes such segments.
+    the rest of a page, or a segment that continues where this one ends. Patchelf 0.14 creates such segments.
     """
     loaded = load_segments(segments)
     offset, end = find_offset(source, loaded, address, what)

@@ -90,7 +90,7 @@ _RESERVED = 0xFF00
 
 
 class SectionTable(msgspec.Struct, frozen=True):
-    """Section headers in their new order, in which references still have the old numbers.
+    """Section headers in their new order, where references still have the old numbers.
 
     ``numbers`` maps each section's old number to its new number; it omits removed sections.
     """

@@ -56,7 +56,7 @@ class Pointer(msgspec.Struct, frozen=True):
     ``target`` is the address that the pointer contains; in a relocatable file, it is an offset in the section that the
     pointer refers to. ``stored_at`` is the file offset of the 8 bytes that determine ``target`` (an addend, or the
     pointer itself). If a symbol determines it instead, ``stored_at`` is `None`, and ``named_at`` is the file offset of
-    the relocation that names the symbol.
+    the relocation that refers to the symbol.
     """
 
     target: int

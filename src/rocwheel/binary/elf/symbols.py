@@ -60,7 +60,7 @@ def iter_symbol_rows(source: ElfBytes, table: ElfSection) -> Iterator[tuple[int,
 class SymbolNames:
     """The dynamic string table, read once, for symbol names.
 
-    Linkers let names share their ends, so the total size of all names can be a few times the size of the table. In a
+    Linkers let names share their endings, so the total size of all names can be a few times the size of the table. In a
     damaged file, symbols may begin at every byte of one long name and take up gigabytes.
     """
 

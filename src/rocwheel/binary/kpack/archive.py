@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class KpackError(DeviceCodeError):
-    """An error for a kpack archive, or a marker that names an archive, that can't be used or created."""
+    """An error for a kpack archive that can't be used or created, or for a marker that refers to such an archive."""
 
 
 Value = TypeVar("Value")
@@ -117,7 +117,7 @@ def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[st
     size = _size(raw, what, place)
     values: dict[str, msgspec.Raw] = decode_value(_RAW_MAP, raw, what, place)
     if len(values) != size:
-        found = f"{what} with {count(size, 'key')}, but only {len(values)} distinct"
+        found = f"{what} with {count(size, 'key')}, but only {len(values)} distinct keys"
         raise KpackError(place, found, expected="each key only once, because readers choose different values")
     return values
 
@@ -260,10 +260,10 @@ SIZE = struct.Struct("<I")
 FRAME_LIMIT = CONTAINER_LIMIT
 """The maximum number of frames that AMD's runtime accepts."""
 _FIRST = 64
-"""The offset at which all known writers start the frames, after the number of frames and the first frame's size."""
+"""The offset where all known writers start the frames, after the number of frames and the first frame's size."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _WHOLE_LIMIT = 1 << 32
-"""AMD's runtime's limit on the total size of all frames, in bytes."""
+"""The limit in AMD's runtime on the total size of all frames, in bytes."""
 _INPUT = 1 << 16
 _OUTPUT = 4 << 20
 _WINDOW_LOG = 27
@@ -424,7 +424,7 @@ def read_archive(data: Data, *, name: str) -> KpackArchive:
     problems = list(_misplaced(blobs, name, toc_offset))
     for key, target, entry in found:
         if entry.ordinal >= len(blobs):
-            expected = f"one of {len(blobs)}" if blobs else "no entries, because there is no code object"
+            expected = f"less than {len(blobs)}" if blobs else "no entries, because there is no code object"
             problems.append(KpackError(place, f"{key} for {target} has the ordinal {entry.ordinal}", expected=expected))
     raise_all(name, problems)
     entries = tuple(

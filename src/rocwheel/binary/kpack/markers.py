@@ -1,4 +1,4 @@
-"""Reads and writes markers, which name the archives with a split host file's code, and finds those archives.
+"""Reads and writes markers, which specify the archives with a split host file's code, and finds those archives.
 
 A marker is a MessagePack map with ``kernel_name``, the file's name in archives, and ``kpack_search_paths``. Readers
 begin at the target of a wrapper, look at no more than 64 KiB, and stop at the end of the map. So several markers can

@@ -181,7 +181,7 @@ class BlobWriter:
 class KpackWriter:
     """Writes one archive to ``file``, which must be new; the output depends only on the additions and their order.
 
-    Call `add` for each code object, in a fixed order, and `finish` at the end. Both raise `KpackError`.
+    Call `add` for each code object, in a fixed order, and `finish` at the end. Both methods raise `KpackError`.
     """
 
     def __init__(self, file: ArchiveSink, facts: ArchiveSettings, *, name: str) -> None:
@@ -261,7 +261,7 @@ def _count_unnamed(archive: KpackArchive) -> int:
 def unnamed_remark(archive: KpackArchive) -> str:
     """Return a remark about code objects left out for lack of a key, or an empty string if there are none."""
     unnamed = _count_unnamed(archive)
-    return f"left out {count(unnamed, 'code object')} that no key names" if unnamed else ""
+    return f"left out {count(unnamed, 'code object')} that no key refers to" if unnamed else ""
 
 
 def selected_fields(

@@ -308,7 +308,7 @@ class Pe(msgspec.Struct, frozen=True):
 
     @property
     def is_amd64(self) -> bool:
-        """Whether the file is for x86-64, the only machine that ROCm for Windows supports."""
+        """Whether the file is for x86-64, the only architecture that ROCm for Windows supports."""
         return self.header.machine == AMD64
 
     @property
@@ -320,7 +320,7 @@ class Pe(msgspec.Struct, frozen=True):
 def read_pe(data: Buffer, *, name: str) -> Pe:
     """Read the facts of a 64-bit DLL or program; ``name`` identifies the file in errors.
 
-    Raises `PeError` if the file isn't such a file, or is truncated or damaged.
+    Raises `PeError` if the file isn't a 64-bit DLL or program, or is truncated or damaged.
     """
     with viewing(data) as view:
         source = PeBytes(view, name)

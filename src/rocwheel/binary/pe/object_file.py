@@ -70,7 +70,7 @@ def _section(source: PeBytes, strings_at: int, raw: bytes, *fields: int) -> Obje
 def find_targets(
     source: PeBytes, file: ObjectFile, section: ObjectSection, offsets: Collection[int]
 ) -> dict[int, tuple[ObjectSection | None, int]]:
-    """For each pointer at one of ``offsets`` in ``section``, return its target section and the offset in that section.
+    """Return each pointer's target section and the offset in that section, for pointers at ``offsets`` in ``section``.
 
     A pointer to a symbol in another file has no target section. Raises `PeError` for relocations and symbols outside
     the file.

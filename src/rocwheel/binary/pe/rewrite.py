@@ -59,7 +59,7 @@ class SignedFileError(FixedFileError):
 
 
 class PeRewrite(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes to an image; unless stated otherwise, file offsets are those of the old file."""
+    """The changes to an image; unless stated otherwise, file offsets refer to the old file."""
 
     sections: tuple[PeSection, ...]
     """All new sections, in header order, still with their old offsets."""
@@ -82,7 +82,7 @@ def require_unsigned(name: str, header: PeHeader) -> None:
 
 
 def has_room_for_section(image: Image) -> bool:
-    """Return whether one more section header fits between the last one and the first section.
+    """Return whether one more section header fits between the last section header and the first section.
 
     Some linkers put a table of bound imports there.
     """

@@ -117,7 +117,7 @@ class SharedFolder:
     """A folder with the same path on every machine. Methods raise `WorkError` if the folder isn't writable."""
 
     def __init__(self, dest_dir: Path) -> None:
-        """Raise `InputError` if the path of the folder, its manifest, or its checksums is taken by something else."""
+        """Raise `InputError` if something else exists at the path of the folder, its manifest, or its checksums."""
         self.folder = dest_dir
         """The folder that receives the manifest."""
         self._dist_dir = dest_dir / "dist"
@@ -179,7 +179,7 @@ class SharedStore:
             if not are_sums_of_a_build(store.read(SUMS_NAME)):
                 found, expected = (
                     ("contains checksums of files that are not from a build"),
-                    "no file, or the checksums of a build",
+                    "no file, or the checksums from a build",
                 )
                 raise InputError(store.place(SUMS_NAME), found, expected=expected, remedy="Change --dest-dir.")
 
@@ -350,7 +350,7 @@ class _WheelJobs:
 
 
 def _name(members: Sequence[PlacedMember]) -> str:
-    """Return a name for a group of members in messages: the name of an artifact file, if the group has one."""
+    """Return the name for a group of members in messages, based on the group's first member."""
     first = members[0]
     name = first.name
     if isinstance(first.member, FileMember):
@@ -363,7 +363,7 @@ _TASK = 32 << 20
 _STORED_TASK = 128 << 20
 """The number of bytes in a task whose members are not deflated."""
 _LEAST = 64 << 10
-"""The minimum cost of a file in bytes, because many small files also take time."""
+"""The minimum cost that counts for a file, in bytes, because many small files also take time."""
 
 
 class Unit(msgspec.Struct, frozen=True):

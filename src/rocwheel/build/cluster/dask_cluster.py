@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _TIMEOUT = 10
-"""The time limit for the scheduler's first answer, in seconds."""
+"""The time limit for the scheduler's first response, in seconds."""
 _RECOVERY_TIMEOUT = 60
 """The time limit for lost workers to come back, in seconds. A nanny restarts them."""
 _RETRIES = 2
@@ -206,7 +206,9 @@ class DaskCluster:
 
     def _lost(self) -> WorkError:
         return WorkError(
-            self.address, "has stopped or has lost the jobs", remedy="Check its log, then run the command again."
+            self.address,
+            "has stopped or has lost the jobs",
+            remedy="Check the scheduler's log, then run the command again.",
         )
 
     def close(self) -> None:

@@ -263,7 +263,7 @@ def check_machines(cluster: Cluster, exchange: Exchange, inputs: Mapping[str, Fi
     Raises `AccessError` with the worker and the input if a worker fails, or `ProblemsError` for several workers.
     """
     exchange.store().put(_PROBE, b"probe", create=False)
-    remedy = "Make that folder available to the worker under the same path, or build into a store (--dest-dir s3://BUCKET/PREFIX)."
+    remedy = "Make that folder available to the worker at the same path, or build into a store (--dest-dir s3://BUCKET/PREFIX)."
     check_access(cluster, inputs, remedy=remedy, find=partial(_find_unusable, exchange))
 
 

@@ -107,7 +107,7 @@ class ClusterReaders:
         contexts = [tell(item) for item in items]
         paths = {one.path for one in contexts}
         stamps = {path: FileStamp.at(Path(path)) for path in paths}
-        check_access(self._cluster, stamps, remedy="Make that folder available to the worker under the same path.")
+        check_access(self._cluster, stamps, remedy="Make that folder available to the worker at the same path.")
         results: dict[int, Result] = {}
 
         def take(job: Job, values: Sequence[Result]) -> tuple[Job, ...]:

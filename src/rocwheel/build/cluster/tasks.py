@@ -96,7 +96,7 @@ def pack_group(settings: Settings, first: int, members: Sequence[PlacedMember]) 
 
 
 def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
-    """Pack a span of the exchange's member with this name."""
+    """Pack a span of the member that has this name in the exchange."""
     require_like(settings.facts)
     placed, content, level = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)
     encoding = stream_format(placed.member)
@@ -111,7 +111,7 @@ def pack_cut(settings: Settings, name: str, span: Span) -> Piece:
 
 
 def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
-    """Return the digest of the exchange's member with this name, and the CRC-32 of each span."""
+    """Return the digest of the member that has this name in the exchange, and the CRC-32 of each span."""
     require_like(settings.facts)
     content = _cut_member(settings.exchange, name, settings.source_date.seconds, settings.level)[1]
     return Hashed(*digest_spans(content, spans))
@@ -119,7 +119,7 @@ def hash_member(settings: Settings, name: str, spans: Sequence[Span]) -> Hashed:
 
 @lru_cache(maxsize=4)
 def _cut_member(exchange: Exchange, name: str, mtime: int, level: int) -> tuple[PlacedMember, Content, int]:
-    """Return a member, its content, and the level for all its spans, which `add_member` would also choose.
+    """Return a member, its content, and the level for all its spans, which is the level that `add_member` would choose.
 
     If the member is a tar, all its edited files must be read to plan the content.
     """
@@ -233,7 +233,7 @@ class _PieceReader:
             yield part
 
     def finish(self) -> None:
-        """Raise `WorkError` unless the piece ends here and its bytes are those that the worker stored."""
+        """Raise `WorkError` unless the piece ends here and its bytes match what the worker stored."""
         is_at_end = not self._rest and not any(self._parts)
         if not is_at_end or self._sha256.hexdigest() != self._expected:
             raise self._error()

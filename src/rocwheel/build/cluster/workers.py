@@ -39,7 +39,7 @@ class Job(msgspec.Struct, frozen=True):
     tag: Any = None
     """A value that identifies the job for the caller. It stays on this machine."""
     parts: tuple[Job, ...] = ()
-    """Jobs that together have the same effect, with less input for each; empty if the job can't be split."""
+    """Jobs that together have the same effect, each with less input; empty if the job can't be split."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -149,7 +149,7 @@ class VersionError(WorkError):
 def worker_facts() -> WorkerFacts:
     """Return the facts about this process."""
     versions = {"rocwheel": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
-    versions["code of rocwheel"] = source_hash(Path(rocwheel.__file__).parent).hex()[:16]
+    versions["rocwheel source hash"] = source_hash(Path(rocwheel.__file__).parent).hex()[:16]
     versions |= codec_tools() | {"msgspec": library_version("msgspec")}
     try:
         machine = _BOOT_ID.read_text().strip()

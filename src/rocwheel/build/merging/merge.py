@@ -37,9 +37,9 @@ class MergeResult(msgspec.Struct, frozen=True):
     """The size of the sdist in bytes."""
     version: str
     families: dict[str, tuple[str, ...]]
-    """The ``sys_platform`` values of each GPU target or family that can be selected."""
+    """The ``sys_platform`` values for each GPU target or family that can be selected."""
     merged: tuple[str, ...]
-    """The paths of the merged selectors; identical selectors are counted once."""
+    """The paths of the merged selectors; identical selectors are listed once."""
 
 
 def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: str = "") -> MergeResult:
@@ -48,10 +48,11 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
     ``paths`` are sdists, plans (``.json``), and build folders. A plan produces the same result as its build.
 
     The order of the selectors doesn't matter: the same selectors produce the same bytes. ``default_family`` is for
-    machines without a GPU. By default, it is the default of the selectors, if they agree.
+    machines without a GPU. By default, it is the selectors' default, if they agree.
 
-    Before anything is written, raises `InputError`, or `ProblemsError` with all errors. It is also an error if the
-    destination already has a selector that supports more GPUs. Raises `WorkError` if the sdist can't be written.
+    Raises `InputError`, or `ProblemsError` with all errors, if the selectors can't be merged or the destination already
+    has a selector that supports more GPUs. In these cases, nothing is written. Raises `WorkError` if the sdist can't be
+    written.
     """
     check_destination(dest_dir)
     selectors = read_selectors(paths)
@@ -60,7 +61,7 @@ def merge_selectors(paths: Sequence[Path], dest_dir: Path, *, default_family: st
     target = dest_dir / sdist_name(first.name, first.version)
     if target.exists() and any(one.path.exists() and target.samefile(one.path) for one in selectors):
         found = "is one of the selectors to merge"
-        raise InputError(target, found, expected="another folder", remedy="Change --output.")
+        raise InputError(target, found, expected="a different folder", remedy="Change --output.")
     info = merge_info(selectors, default_family)
     _require_no_loss(target, info)
     date = SourceDate.from_environment(os.environ)
@@ -84,7 +85,7 @@ def _require_no_loss(target: Path, info: dict[str, Any]) -> None:
     try:
         there = read_selectors([target])
     except RocwheelError as e:
-        remedy = "Remove it, or choose a different --output."
+        remedy = "Remove the file, or choose a different --output."
         raise InputError(target, "already exists, but is not a readable selector", remedy=remedy) from e
     lost = {choice for one in there for choice in _choices(one.info)} - _choices(info)
     if lost:
@@ -103,7 +104,7 @@ def _choices(info: dict[str, Any]) -> set[tuple[str, str]]:
 _MERGED = {"FAMILIES", "DEFAULT_FAMILY", "PACKAGES", "LIBRARIES", "OVERLAID", "COMMON_GPUS", "UNLOADABLE", "EXTRAS"}
 _MERGED |= {"SELECTED", "PLATFORMS", "MACHINES", "BY_PLATFORM"}
 """The literals that may differ between selectors. All other literals must be equal."""
-_AGAIN = "Build all of them again from the same release."
+_AGAIN = "Rebuild all of them from the same release."
 
 
 def check_together(selectors: Sequence[Selector], default_family: str) -> None:
@@ -191,9 +192,10 @@ def _default_problems(selectors: Sequence[Selector], wanted: str) -> Iterator[In
     families = {name for one in selectors for name in one.info["FAMILIES"]}
     if wanted and wanted not in families:
         option, found = "--default-family", f"{wanted!r} has no packages"
-        yield InputError(
-            option, found, expected=f"one of {', '.join(sorted(families)) or 'no family: nothing is selected'}"
+        expected = (
+            f"one of {', '.join(sorted(families))}" if families else "no default, because there is nothing to select"
         )
+        yield InputError(option, found, expected=expected)
     chosen = {one.info["DEFAULT_FAMILY"]: one for one in selectors if len(one.info["FAMILIES"]) > 1}
     chosen.pop("", None)
     if len(chosen) > 1 and not wanted:
@@ -205,7 +207,8 @@ def _default_problems(selectors: Sequence[Selector], wanted: str) -> Iterator[In
 def merge_info(selectors: Sequence[Selector], default_family: str = "") -> dict[str, Any]:
     """Return the literals of a selector that covers several compatible selectors.
 
-    Values that differ between platforms are in ``BY_PLATFORM``. Values outside of it come from the first platform.
+    Values that differ between platforms are in ``BY_PLATFORM``. Values outside ``BY_PLATFORM`` come from the first
+    platform.
     """
     first = selectors[0].info
     facts = [find_facts(place, selectors) for place in find_places(one.machines for one in selectors)]

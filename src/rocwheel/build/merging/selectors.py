@@ -30,7 +30,7 @@ class Place(msgspec.Struct, frozen=True, order=True):
     platform: str
     """The value of ``sys_platform``."""
     machine: str = ""
-    """The value of ``platform_machine``; empty if all builds of the platform are for one machine."""
+    """The value of ``platform_machine``; empty if all builds for the platform are for one machine."""
 
     @property
     def key(self) -> str:
@@ -50,7 +50,7 @@ class Place(msgspec.Struct, frozen=True, order=True):
 
 
 def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
-    """Return all places of builds, sorted. Each build lists the machines of its platforms, if they are known.
+    """Return all places that builds are for, sorted. Each build lists the machines of its platforms, if they are known.
 
     Machines are distinguished only on platforms with several machines.
     """
@@ -66,7 +66,7 @@ def find_places(builds: Iterable[Mapping[str, Iterable[str]]]) -> list[Place]:
 
 
 def marker_of(places: Collection[Place], among: Collection[Place]) -> str:
-    """Return the marker that is true only for ``places`` among ``among``; empty if ``places`` contains all of them."""
+    """Return the marker that is true only for ``places`` within ``among``; empty if ``places`` is all of ``among``."""
     if set(places) == set(among):
         return ""
     parts = []
@@ -160,7 +160,7 @@ class Selector(msgspec.Struct, frozen=True):
 
 def find_problem(selector: Selector) -> InputError | None:
     """Return an error if a literal of the selector is invalid, or `None`."""
-    found = next(_faults(selector.info), "") or ("" if selector.platforms else "doesn't list any platform")
+    found = next(_faults(selector.info), "") or ("" if selector.platforms else "doesn't list any platforms")
     source, remedy = f"{selector.path}!{selector.place}", "Build the packages again."
     return InputError(source, shortened(found), remedy=remedy) if found else None
 
@@ -171,12 +171,14 @@ def _faults(info: Mapping[str, Any]) -> Iterator[str]:
     for facts in info.get("BY_PLATFORM", {}).values():
         yield from _faults_of_kind(facts)
     markers = (marker for rows in info["EXTRAS"].values() for _, marker in rows if marker)
-    yield from (f"its EXTRAS have the marker {marker!r}" for marker in markers if not _OF_PLATFORM.fullmatch(marker))
+    yield from (
+        f"has the unsupported marker {marker!r} in EXTRAS" for marker in markers if not _OF_PLATFORM.fullmatch(marker)
+    )
     families = (name for row in info["FAMILIES"].values() for name in row["platforms"])
     platforms = {*families, *info.get("PLATFORMS", ()), *info.get("MACHINES", ())}
     machines = {machine for known in info.get("MACHINES", {}).values() for machine in known}
     names = sorted({*platforms, *machines})
-    yield from (f"it lists the invalid platform or machine {name!r}" for name in names if not _NAME.fullmatch(name))
+    yield from (f"lists the invalid platform or machine {name!r}" for name in names if not _NAME.fullmatch(name))
 
 
 def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -185,7 +187,7 @@ def _faults_of_kind(facts: Mapping[str, Any]) -> Iterator[str]:
             if name in facts:
                 convert_value(facts[name], kind)
         except msgspec.ValidationError as e:  # noqa: PERF203 (all of them are reported)
-            yield f"its {name} can't be read ({e})"
+            yield f"has an invalid {name} ({e})"
 
 
 _SCHEMA = "rocwheel.plan/1"
@@ -208,7 +210,7 @@ class _Document(msgspec.Struct, frozen=True):
 def read_plan(path: Path) -> list[Selector]:
     """Return the selectors of a plan: a single selector, or one for each family.
 
-    Raises `InputError` if the file can't be read, isn't a plan, or doesn't plan a selector as an sdist.
+    Raises `InputError` if the file can't be read, isn't a plan, or contains no selector sdist.
     """
     try:
         document = decode_json(read_regular(path), _Document)
@@ -221,7 +223,7 @@ def read_plan(path: Path) -> list[Selector]:
     found = [_planned_selector(path, sdist) for sdist in document.sdists]
     if not found:
         remedy = "Plan with --selector sdist: a wheel can't choose packages for a machine."
-        raise InputError(path, "doesn't plan a selector as an sdist", remedy=remedy)
+        raise InputError(path, "contains no selector sdist", remedy=remedy)
     return found
 
 
@@ -229,17 +231,21 @@ def _planned_selector(path: Path, sdist: _Sdist) -> Selector:
     try:
         name, version = canonicalize_name(sdist.distribution, validate=True), str(Version(sdist.version))
     except ValueError as e:
-        raise InputError(path, shortened(f"plans an sdist without a name or version ({e})"), expected=_EXPECTED) from e
+        raise InputError(
+            path, shortened(f"contains an sdist without a valid name or version ({e})"), expected=_EXPECTED
+        ) from e
     strange = [file for file in sdist.files if not _is_below(file)]
     if strange:
         raise InputError(
-            path, shortened(f"plans the file {strange[0]!r}, which is not allowed in an sdist"), expected=_EXPECTED
+            path, shortened(f"lists the file {strange[0]!r}, which is not allowed in an sdist"), expected=_EXPECTED
         )
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in sdist.files.items()}
     places = [name for name in files if name.rpartition("/")[2] == BUILD_INFO]
     info = read_build_info(files[places[0]], f"{path}!{places[0]}") if len(places) == 1 else {}
     if "FAMILIES" not in info:
-        raise InputError(path, f"plans {name}, which is not a selector", expected="the plan of a ROCm build")
+        raise InputError(
+            path, f"contains the sdist {name}, which is not a selector", expected="the plan of a ROCm build"
+        )
     return Selector(path, name, version, files, places[0], info)
 
 
@@ -270,11 +276,11 @@ def _read_any(path: Path) -> list[Selector]:
         return read_plan(path)
     if not path.name.endswith(SDIST_SUFFIX):
         remedy = _AS_SDIST if path.suffix == ".whl" else ""
-        expected = "the rocm-VERSION.tar.gz of a build, its folder, or a plan (.json)"
+        expected = "the rocm-VERSION.tar.gz from a build, a build folder, or a plan (.json)"
         raise InputError(path, "is not an sdist", expected=expected, remedy=remedy)
     selector = _selector(read_candidate(path, path.parent))
     if selector is None:
-        raise InputError(path, "is not a selector", expected="the sdist of rocm, which maps GPUs to packages")
+        raise InputError(path, "is not a selector", expected="the rocm sdist, which maps GPUs to packages")
     return [selector]
 
 
@@ -294,10 +300,10 @@ def _read_folder(folder: Path) -> list[Selector]:
             path for part in (dist, *inner) for path in sorted(part.iterdir()) if path.name.endswith(SDIST_SUFFIX)
         ]
     except OSError as e:
-        raise read_error(dist, e, expected="the folder of a build") from e
+        raise read_error(dist, e, expected="a build folder") from e
     candidates = [read_candidate(path, path.parent) for path in sdists if not path.name.startswith(".")]
     found = [selector for candidate in candidates if (selector := _selector(candidate))]
     if not found:
         remedy = f"Specify the dist folder of a build. {_AS_SDIST}" if any(dist.glob("*.whl")) else ""
-        raise InputError(dist, "contains no sdist of a selector", expected="rocm-VERSION.tar.gz", remedy=remedy)
+        raise InputError(dist, "contains no selector sdist", expected="rocm-VERSION.tar.gz", remedy=remedy)
     return found

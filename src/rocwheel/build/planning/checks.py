@@ -1,4 +1,4 @@
-"""Before anything is written, checks that the expected packages are complete, and finds probable mistakes."""
+"""Checks that the expected packages are complete and finds probable mistakes, before anything is written."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def check_complete(
 def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
     """Raise `ProblemsError` if these artifacts lack packages that the selector for both platforms requires.
 
-    Raises `InputError` for a selector that requires no package, if it needs one.
+    Raises `InputError` if the selector requires no package, but needs one.
 
-    The builds for both platforms write the same selector. So it requires the same packages, regardless of the artifacts
-    of each build.
+    The builds for both platforms write the same selector. So it requires the same packages, regardless of each build's
+    artifacts.
     """
     _check_required(basis, placed)
     if basis.release is None:
@@ -98,7 +98,7 @@ def check_release(root: str, basis: PlanBasis, placed: Sequence[PlacedPackage]) 
     selector = basis.recipe.selector
     named = dict.fromkeys((*selector.requires, *(key for keys in selector.extras.values() for key in keys)))
     absent = [key for key in named if key not in present and basis.recipe.packages[key].kind != "device"]
-    expected = "such files, because rocm requires the package on both platforms"
+    expected = "at least one file, because rocm requires the package on both platforms"
     remedy = "Add its artifacts, remove it from the recipe, or build each platform with only its own list of GPUs."
     problems = [
         InputError(root, f"has no files for the package {key}", expected=expected, remedy=remedy) for key in absent
@@ -115,9 +115,9 @@ def _check_required(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> None:
     chosen = {key for keys in selector.extras.values() for key in keys}
     found = ""
     if basis.release is not None:
-        found = "requires no package, but one must list the libraries of each platform"
+        found = "requires no package, but a package must list the libraries for each platform"
     elif basis.layout == "neutral" and any(package.variant and package.key in chosen for package in placed):
-        found = "requires no package, but the extras for GPU targets without device code need one"
+        found = "requires no package, but the extras for GPU targets without device code need a package"
     if found:
         source = "[selector]"
         raise InputError(source, found, expected='requires = ["core"]', remedy="Correct the recipe.")
@@ -135,7 +135,11 @@ def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basi
     is_first_fixed = not any(is_per_variant(basis.recipe.packages[key], basis.layout) for key in first)
     if info.get("REQUIRES_SELECTED") and not (decides and is_first_fixed):
         found = f"requires {', '.join(info['REQUIRES_SELECTED'])}, which depends on the GPU"
-        expected = "a package for all GPUs before that package" if decides else "--selector sdist: a wheel can't choose"
+        expected = (
+            "a package for all GPUs before that package"
+            if decides
+            else "--selector sdist, because a wheel can't choose a package"
+        )
         source = "rocm: requires"
         raise InputError(source, found, expected=expected, remedy=remedy)
     there = {canonicalize_name(wheel.metadata.name) for wheel in wheels}
@@ -156,7 +160,7 @@ def check_selector(info: Mapping[str, Any], wheels: Iterable[PlannedWheel], basi
         if is_here and not is_refusing(requirement) and canonicalize_name(requirement.name) not in there:
             found = f"would require {text}, which this build doesn't create"
             problems.append(InputError(source, found, remedy=remedy))
-    raise_all("requirements of rocm", problems)
+    raise_all("rocm requirements", problems)
 
 
 def unlisted_targets(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> Iterator[PlanWarning]:
@@ -167,7 +171,7 @@ def unlisted_targets(basis: PlanBasis, placed: Sequence[PlacedPackage]) -> Itera
     devices = [package for package in placed if basis.recipe.packages[package.key].kind == "device"]
     names = [package.distribution for package in devices if package.variant not in listed]
     if names:
-        found = f"has no extra for {first_of(names)}, because no list of families contains the targets"
+        found = f"has no extra for {first_of(names)}, because no list of families contains their targets"
         remedy = f"Add the targets to {FAMILY_OPTIONS[basis.facts.platform]} in the builds for both platforms."
         yield PlanWarning("unlisted-target", "rocm", found, remedy)
 
@@ -200,7 +204,9 @@ def _missing_targets(root: str, variants: Collection[str], expected: Sequence[Ex
         asked = "" if targets == [word] else f" (from {option} {word})"
         found = f"has no artifacts for {', '.join(targets)}{asked}"
         remedy = f"Add {'its' if len(targets) == 1 else 'their'} artifacts, or remove {word} from {option}."
-        yield InputError(root, found, expected=f"one of {listed}" if listed else "such artifacts", remedy=remedy)
+        yield InputError(
+            root, found, expected=f"one of {listed}" if listed else "artifacts for GPU targets", remedy=remedy
+        )
 
 
 def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
@@ -228,7 +234,7 @@ def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 
 
 def check_names(plan: Plan) -> None:
-    """Raise `ProblemsError` with every name or path that can't be written or installed, such as an overlong name."""
+    """Raise `ProblemsError` with every name or path that is invalid or too long to be written or installed."""
     outputs = [wheel.name.file_name for wheel in plan.wheels]
     outputs += [sdist_name(sdist.distribution, sdist.version) for sdist in plan.sdists]
     paths = dict.fromkeys(path for wheel in plan.wheels for path in _installed_paths(wheel))
@@ -301,13 +307,13 @@ def windows_path_problems(wheels: Iterable[PlannedWheel]) -> Iterator[InputError
 
 
 _SHIP_IT = (
-    "Add the library to the artifacts of a runtime package (from Debian: artifacts import --bundle-sysdeps). "
+    "Add the library to the artifacts of a runtime package (from Debian: 'artifacts import --bundle-sysdeps'). "
     "If every target system has the library, add it to system-libraries under [audit] in the recipe instead."
 )
 
 
 _READERS = {Platform.LINUX: "librocm_kpack.so", Platform.WINDOWS: "rocm_kpack"}
-"""The prefix of the name of the library that reads kpack archives, keyed by platform."""
+"""The name prefix of the library that reads kpack archives, keyed by platform."""
 _ARCHIVE = ".kpack"
 
 
@@ -409,7 +415,7 @@ def _lacking_reader(catalog: Catalog, facts: Facts) -> Iterator[PlanWarning]:
     archives = tuple(dict.fromkeys(path for path in files if path.endswith(_ARCHIVE)))
     reader = _READERS[facts.platform]
     if archives and not any(posixpath.basename(entry.path).startswith(reader) for entry in catalog.entries):
-        found = f"can't be read, because {reader}, which HIP's runtime uses for device code archives, is missing"
+        found = f"can't be read, because {reader}, which the HIP runtime uses for device code archives, is missing"
         remedy = "Use these packages only with a HIP runtime that supports kpack archives."
         yield PlanWarning("no-kpack-runtime", first_of(archives, 1), found, remedy, archives)
 
@@ -449,7 +455,7 @@ def _needed(file: FileMember, facts: Facts) -> Sequence[str]:
 
 
 def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Yield a warning for each wheel whose platform tag includes systems on which its files don't run."""
+    """Yield a warning for each wheel whose platform tag includes systems where its files don't run."""
     checked = set()
     for wheel in (wheel for wheels in groups for wheel in wheels):
         name = wheel.name.file_name
@@ -473,7 +479,7 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
 def foreign_binaries(facts: Facts) -> Iterator[PlanWarning]:
     """Yield a warning for DLLs and programs that nothing loads, because they are for a different system or machine."""
     if facts.foreign:
-        found = f"can't be loaded by {facts.platform.label} on the machine of these packages; shipped as data"
+        found = f"can't be loaded by {facts.platform.label} on the target machines of these packages; shipped as data"
         remedy = "Ignore this warning if something else reads the file, as pip does with its launchers."
         yield PlanWarning("foreign-binary", first_of(facts.foreign, 1), found, remedy, facts.foreign)
 

@@ -280,7 +280,7 @@ _LOST = {
     WalkEnd.REACHED: "to {}, where there is no file",
     WalkEnd.MISSING: "to a path below {}, which is not a folder",
     WalkEnd.LOOP: "that loops at {}",
-    WalkEnd.ABOVE: "that leads out of site-packages at {}",
-    WalkEnd.OUTSIDE: "that leads out of site-packages at {}",
+    WalkEnd.ABOVE: "that leaves site-packages at {}",
+    WalkEnd.OUTSIDE: "that leaves site-packages at {}",
 }
 """Words that follow "a symlink". The placeholder is the path at which the link could not be followed any further."""

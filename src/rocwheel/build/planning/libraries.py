@@ -105,7 +105,7 @@ def load_orders(dlls: Sequence[ShippedDll]) -> list[list[int]]:
     """Return the direct and indirect dependencies of each DLL as indexes in ``dlls``, dependencies first.
 
     Imports are followed in the order of the import tables. If DLLs import each other, the DLL that is reached first is
-    loaded last; when other DLLs need it, Windows finds it in the added folders. If several DLLs have the same file
+    loaded last. When other DLLs need it, Windows finds it in the added folders. If several DLLs have the same file
     name, the first DLL is used.
     """
     numbers = {fold_case(dll.name): number for number, dll in reversed(list(enumerate(dlls)))}
@@ -159,7 +159,7 @@ def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> d
     """Return the libraries to choose before a public library is loaded, keyed by the public library's short name.
 
     These are the library itself and all its dependencies, dependencies first, as paths below the package's folder. The
-    result has only libraries with replacements for GPUs, and omits public libraries that need no such library.
+    result contains only libraries with replacements for GPUs, and omits public libraries that don't need them.
     """
     overlaid = _overlaid(packages)
     found: dict[str, list[str]] = {}

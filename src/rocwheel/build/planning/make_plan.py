@@ -1,4 +1,4 @@
-"""Creates the plan of a build from a catalog and a recipe, as a pure function of values."""
+"""Creates a build plan from a catalog and a recipe, without side effects."""
 
 from __future__ import annotations
 

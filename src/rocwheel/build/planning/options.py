@@ -39,7 +39,7 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str | None = None
     """The version of all distributions.
 
-    The default is the version in the SDK manifest. An empty string stands for its ``.dev0`` version.
+    The default is the version in the SDK manifest. An empty string means the ``.dev0`` version of that release.
     """
     module_suffix: str = ""
     """A suffix for the names of platform modules, so that several builds can share an environment."""
@@ -50,11 +50,14 @@ class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows_families: tuple[str, ...] = ()
     """The GPU targets or families that the release has for Windows.
 
-    There must be artifacts for the targets that are listed for their platform. If both lists are known, the builds for
-    both platforms write the same selector.
+    Artifacts must exist for the targets that are listed for the build's platform. If both lists are known, the builds
+    for both platforms write the same selector.
     """
     default_family: str = ""
-    """The family that the selector chooses on machines without a GPU. If empty, it lists the choices and fails."""
+    """The family that the selector chooses on machines without a GPU.
+
+    If empty, the selector lists the choices and fails.
+    """
     selector: SelectorForm = "sdist"
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
@@ -100,7 +103,7 @@ def check_options(options: PlanOptions) -> None:
 def _check_suffix(options: PlanOptions) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
         option, found = "--version-suffix", f"is {options.module_suffix!r}"
-        raise InputError(option, found, expected="letters, digits, and underscores, as in the name of a module")
+        raise InputError(option, found, expected="letters, digits, and underscores, as in a module name")
 
 
 def _check_tag(options: PlanOptions) -> None:

@@ -1,4 +1,4 @@
-"""The packages of a plan, including their files, the paths of these files, and how packages find each other."""
+"""The packages in a plan: their files, the paths of these files, and how packages find each other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Release(msgspec.Struct, frozen=True):
-    """The packages and GPUs of a release for several platforms, which are known to the build for each platform."""
+    """The packages and GPUs of a multi-platform release. The build for each platform knows all of them."""
 
     recipes: dict[Platform, Recipe]
     targets: dict[Platform, tuple[str, ...]]
@@ -74,7 +74,7 @@ class PlacedPackage(msgspec.Struct, frozen=True):
     key: str
     """The package's name in the recipe."""
     variant: str
-    """The target or family that the package is for; empty if a single package serves all."""
+    """The target or family that the package is for; empty if a single package serves all GPUs."""
     distribution: str
     module: str
     platform_module: str
@@ -126,7 +126,7 @@ class MemberMaker(msgspec.Struct, frozen=True):
     places: LibraryPlaces
     """The locations of the shared libraries of all packages that are installed together."""
     search: tuple[str, ...]
-    """Folders that all run paths of the package contain, relative to site-packages."""
+    """Folders that every run path in the package contains, relative to site-packages."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
         """Return the member for a file that is installed at ``path``, which is relative to site-packages."""

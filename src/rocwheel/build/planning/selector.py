@@ -436,7 +436,7 @@ def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdi
 
 
 def requires_txt(info: Mapping[str, Any]) -> str:
-    """Return the requirements in setuptools' format: those without an extra, then a section per extra and marker."""
+    """Return the requirements in setuptools' format: first without an extra, then in a section per extra and marker."""
     sections = [*info["REQUIRES"]]
     for extra, rows in info["EXTRAS"].items():
         sections += ["", f"[{extra}]", *(text for text, marker in rows if not marker)]

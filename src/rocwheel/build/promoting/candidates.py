@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 BUILD_INFO = "_build_info.py"
-"""The name of the module of literals in packages; see ``src/rocwheel/sdk/README.md``."""
+"""The name of the module with literals in packages; see ``src/rocwheel/sdk/README.md``."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,4 +174,4 @@ def read_build_info(data: bytes, source: str) -> dict[str, Any]:
         return parse_literals(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         found = f"can't be read ({str(e) or 'it is nested too deeply'})"
-        raise InputError(source, found, expected="literals", remedy="Build the packages again.") from e
+        raise InputError(source, found, expected="Python literals", remedy="Build the packages again.") from e

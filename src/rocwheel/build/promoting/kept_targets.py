@@ -1,7 +1,7 @@
 """Determines which packages and extras of a release candidate are kept if only some GPU targets are kept.
 
-The selector's literals say which SDK packages serve a target. The extras of a framework's host wheel give the same
-information: ``device-gfx942`` requires the wheels with the code for gfx942, including those for its families, and
+The selector's literals specify which SDK packages serve a target. The extras of a framework's host wheel provide the
+same information: ``device-gfx942`` requires the wheels with the code for gfx942, including those for its families, and
 ``device-all`` requires all of them.
 """
 
@@ -67,7 +67,10 @@ class KeptTargets(msgspec.Struct, frozen=True):
         return cls(families, _united(part.dropped for part in parts), served, gone - served)
 
     def build_info(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the selector's literals without dropped targets. From now on, extras refuse these targets by name."""
+        """Return the selector's literals without dropped targets.
+
+        In the result, extras refuse these targets by name.
+        """
         default = values["DEFAULT_FAMILY"]
         if default not in self.families:
             default = self.families[0] if len(self.families) == 1 else ""
@@ -156,7 +159,7 @@ class HostExtras(msgspec.Struct, frozen=True):
     def metadata(self, data: bytes, kept: Collection[str]) -> bytes:
         """Return METADATA without the extras and requirements for dropped targets.
 
-        An extra ``device`` that required a dropped wheel then requires the wheels of the first kept target.
+        If the extra ``device`` required a dropped wheel, it then requires the wheels for the first kept target.
         """
         extras, names = self.dropped_extras(kept), self.dropped_names(kept)
         texts = parse_core_metadata(data)[0].get("requires_dist", [])

@@ -65,7 +65,7 @@ class PromotedDistribution(msgspec.Struct, frozen=True):
 
 
 class PromotionResult(msgspec.Struct, frozen=True):
-    """The results of a promotion. The versions are those of ROCm, which frameworks have in their local versions."""
+    """The results of a promotion. The versions are ROCm versions, which frameworks have in their local versions."""
 
     old_version: str
     version: str
@@ -91,8 +91,9 @@ class PromoteJob(msgspec.Struct, frozen=True):
     def run(self, *, progress: Progress = SILENT) -> PromotionResult:
         """Write all distributions or none. Their date comes from ``SOURCE_DATE_EPOCH``.
 
-        Before anything is written, raises `InputError`, or `ProblemsError` with all errors. Raises the same errors for
-        damaged files. Raises `ChangedFileError` if a file changes in the meantime, and `WorkError` if writing fails.
+        Before anything is written, raises `InputError`, or `ProblemsError` with all errors, for invalid input. Raises
+        the same errors later for damaged files. Raises `ChangedFileError` if a file changes in the meantime, and
+        `WorkError` if writing fails.
         """
         check_destination(self.dest_dir)
         workers = worker_count(self.jobs)
@@ -201,7 +202,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
 
 _OPTION = "--to"
 _SILENCE = 5.0
-"""The number of seconds after which a promotion says that it waits for another one."""
+"""The number of seconds after which a promotion reports that it is waiting for another promotion."""
 
 
 def _no_code(path: Path, host: HostExtras, kept: Collection[str]) -> InputError:
@@ -251,7 +252,7 @@ def check_versions(dist: Path, candidates: Sequence[Candidate], new: str) -> str
             problems.append(InputError(_OPTION, found, expected=expected))
     frameworks = [candidate for candidate in own if rocm_version(candidate.version)]
     if new and frameworks and Version(new).epoch:
-        found = f"is {new}, whose epoch can't be in the version of {_names(frameworks)}"
+        found = f"is {new}, whose epoch can't be part of the version of {_names(frameworks)}"
         problems.append(InputError(_OPTION, found, expected="a version without an epoch, such as 7.2.0"))
     raise_all(str(dist), problems)
     return next(iter(by_version))
@@ -292,7 +293,7 @@ def write_promoted(
 ) -> Path:
     """Write a distribution to its place below ``folder``, and return the path. An unchanged file is copied as is.
 
-    Raises the same errors as `check_members`. Otherwise, the new RECORD would hide that the files were modified.
+    Raises the same errors as `check_members`. Without these checks, the new RECORD would hide that files were modified.
     """
     path = folder / promotion.place
     candidate = promotion.candidate
@@ -386,7 +387,7 @@ def promote_set(packages: Sequence[Candidate], change: VersionChange, kept: Kept
     }
     declared = {target.processor for found in declarations.values() for target in found.targets}
     made = [_promote(one, change, kept, declared) for one in stay]
-    # Frameworks aren't part of the SDK, whose packages are compared.
+    # Only SDK packages are compared. Frameworks aren't part of the SDK.
     sdk = [promotion for promotion in made if not rocm_version(promotion.candidate.version)]
     wheels = [promotion for promotion in sdk if promotion.dist_info and not promotion.candidate.info]
     # Packages that several sets share were already compared within each set.

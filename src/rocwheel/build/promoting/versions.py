@@ -61,7 +61,7 @@ def rocm_version(version: str, known: Iterable[str] = ()) -> str:
 
 
 _DIST_INFO = "_dist_info.py"
-"""The name of the module that the reference's packages contain instead."""
+"""The name of the corresponding module in the reference packages."""
 _INITIALIZER = "_rocm_init.py"
 _VERSION_MODULES = ("version.py", "_version.py", "git_version_info_installed.py")
 """The modules of frameworks that state the version."""
@@ -97,11 +97,14 @@ class VersionChange(msgspec.Struct, frozen=True):
 
     @property
     def is_clear(self) -> bool:
-        """Whether each mention of the old version is of ROCm. A final version can be that of other software."""
+        """Whether every mention of the old version refers to ROCm.
+
+        A final version can also belong to other software.
+        """
         return Version(self.old).is_prerelease or "+" in self.old
 
     def replaced(self, text: bytes, *, is_clear: bool = True) -> bytes:
-        """Return the text with each mention of the old version replaced, or only those in local versions."""
+        """Return the text with each mention of the old version replaced, or only the mentions in local versions."""
         kind = b"devrocm" if ".dev" in self.new else b"rocm"
         local, plain = kind + self.new.replace("+", ".").encode(), self.new.encode()
 
@@ -173,7 +176,7 @@ class VersionChange(msgspec.Struct, frozen=True):
             pattern = rb"(" + before + rb")([\"'])" + re.escape(self.old.encode()) + rb"\2"
             return re.sub(pattern, lambda match: match[1] + json.dumps(self.new).encode(), data)
         if base == _INITIALIZER:
-            # The pattern with which an initializer of rocwheel compares the version.
+            # The pattern that a rocwheel initializer compares the version with.
             old, new = (exact_pattern(Version(version)).encode() for version in (self.old, self.new))
             data = data.replace(old, new)
         is_nested = base in _VERSION_MODULES and "/" in _DATA_FOLDER.sub("", place)
@@ -230,7 +233,7 @@ def _is_same(text: str, version: str) -> bool:
 
 @cache
 def _mentions(version: str) -> re.Pattern[bytes]:
-    """Return a pattern for mentions of a version of ROCm, including those in local versions."""
+    """Return a pattern for mentions of a version of ROCm, including mentions in local versions."""
     text = re.escape(version.encode())
     in_local = text.replace(rb"\+", rb"[-._]")
     end = rb"(?![\w+]|\.(?:\d|dev|post))"
@@ -238,7 +241,7 @@ def _mentions(version: str) -> re.Pattern[bytes]:
 
 
 _TEXTS = (".py", ".pyi", ".json", ".toml", ".yaml", ".yml", ".cfg", ".cmake", ".pc", ".h")
-"""The suffixes of text files in which the version matters at run time or in builds."""
+"""The suffixes of text files where the version matters at run time or in builds."""
 
 
 def required_sdk_versions(candidate: Candidate) -> set[str]:
@@ -248,7 +251,7 @@ def required_sdk_versions(candidate: Candidate) -> set[str]:
 
 
 def find_leftovers(candidate: Candidate, changed: Mapping[str, bytes], change: VersionChange) -> Iterator[InputError]:
-    """Yield an error for each file of a wheel that would still state the old version, and for each such requirement.
+    """Yield an error for each file of a wheel or requirement that would still state the old version.
 
     ``changed`` contains the new content of changed files. The SDK's own trees aren't searched, because their files
     describe ROCm. Docstrings and comments of modules may mention any version. If the old version isn't clear, only
@@ -289,7 +292,10 @@ def _leftover_line(name: str, data: bytes, version: str, *, is_clear: bool) -> i
 
 
 def _stating_lines(module: ast.Module, version: str, *, is_clear: bool) -> Iterator[int]:
-    """Yield the numbers of lines with strings that state the version. Strings that are statements are ignored."""
+    """Yield the numbers of lines with strings that state the version.
+
+    Strings that are separate statements are ignored.
+    """
     documents = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
@@ -299,7 +305,7 @@ def _stating_lines(module: ast.Module, version: str, *, is_clear: bool) -> Itera
 
 
 def find_broken(promoted: Sequence[tuple[Candidate, bytes]], change: VersionChange) -> list[InputError]:
-    """Return an error for each requirement that the old versions of the set satisfied, but its new form doesn't allow.
+    """Return an error for each requirement that the set's old versions satisfied, but its new versions don't.
 
     Each candidate comes with its new METADATA, which may lack some of the requirements.
     """
@@ -318,7 +324,7 @@ def find_broken(promoted: Sequence[tuple[Candidate, bytes]], change: VersionChan
             is_broken = _is_met(before.specifier, versions) and not _is_met(after.specifier, news)
             if is_broken and str(after) in kept:
                 found = f"requires {quoted(str(after))}, but the new version is {', '.join(sorted(news))}"
-                expected = "a requirement that the old and the new version satisfy"
+                expected = "a requirement that both the old and the new version satisfy"
                 remedy = "Build the wheel with a different requirement."
                 problems.append(InputError(candidate.path, found, expected=expected, remedy=remedy))
     return problems

@@ -18,8 +18,8 @@ BREACHES = {
     "dll-missing": Breach(
         one(dll("demo/a.dll", "KERNEL32.dll", "absent.dll"), owner=windows_package()),
         "demo/a.dll",
-        "needs absent.dll, but no package contains this DLL, and neither ROCm nor Windows provides it: error 126, "
-        "which doesn't include its name",
+        "needs absent.dll, but no package contains this DLL, and neither ROCm nor Windows provides it: loading fails "
+        "with error 126, which doesn't name the DLL",
     ),
     "dll-unreachable": Breach(
         one(
@@ -43,7 +43,7 @@ BREACHES = {
     "dll-redistributable": Breach(
         one(dll("demo/a.dll", "MSVCP140.dll", "VCRUNTIME140.dll"), owner=windows_package()),
         "demo-1.0-py3-none-win_amd64.whl",
-        "needs msvcp140.dll from Visual C++ (for demo/a.dll), which Windows doesn't have",
+        "needs msvcp140.dll from Visual C++ (for demo/a.dll), which Windows doesn't include",
     ),
     "dll-debug-runtime": Breach(
         one(dll("demo/a.dll", "VCRUNTIME140D.dll"), owner=windows_package()),
@@ -59,7 +59,7 @@ BREACHES = {
     "dll-of-driver": Breach(
         one(dll("demo/OpenCL.dll"), owner=windows_package()),
         "demo/OpenCL.dll",
-        "has the name of a DLL that AMD's driver puts into System32: loading by that name may return the driver's",
+        "has the name of a DLL that AMD's driver installs in System32: loading it by name may load the driver's DLL",
     ),
 }
 

@@ -145,7 +145,7 @@ DEEP = f"_rocm_sdk_devel/{'x' * 150}/{'y' * 93}"
             packed((DEEP, DEEP[:-1])),
             "windows-path",
             ARCHIVE,
-            f"has a path of 260 characters packed, {DEEP}, which leaves 0 for the path of site-packages; "
+            f"has a path of 260 characters when packed ({DEEP}), which leaves 0 for the path of site-packages; "
             "paths of 1 more file also leave fewer than 80",
             id="path",
         ),

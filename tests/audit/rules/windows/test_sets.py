@@ -18,7 +18,7 @@ BREACHES = {
             (windows_package("two"), [dll("two/Shared.dll")]),
         ),
         "one/shared.dll",
-        "has the same name as two/Shared.dll of two, with different contents: a process uses the DLL that is "
+        "has the same name as two/Shared.dll in two, with different contents: a process uses the DLL that is "
         "loaded first",
     ),
     "dll-renamed": Breach(

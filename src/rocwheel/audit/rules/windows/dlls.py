@@ -55,7 +55,11 @@ def _absence(use: DllUse) -> str:
     if use.provider is not None and use.provider.windows is not None:
         return f"the DLL in {_place(use.provider.folder)} is for {machine_name(use.provider.windows.machine)}"
     is_dll = use.user.windows is None or use.user.windows.is_dll
-    outcome = "error 126, which doesn't include its name" if is_dll else "the program doesn't start (0xC0000135)"
+    outcome = (
+        "loading fails with error 126, which doesn't name the DLL"
+        if is_dll
+        else "the program doesn't start (0xC0000135)"
+    )
     return f"no package contains this DLL, and neither ROCm nor Windows provides it: {outcome}"
 
 
@@ -105,7 +109,7 @@ def _functions(subject: Subject) -> Iterator[Evidence]:
 
 
 def _imported(use: DllUse) -> list[str]:
-    """Return the names of the functions that a file imports from a DLL. Imports by number can't be compared."""
+    """Return the names of the functions that a file imports from a DLL. Imports by ordinal can't be compared."""
     pe = use.user.windows.pe if use.user.windows else None
     tables = {LoadTime.AT_ONCE: pe.imports, LoadTime.DELAYED: pe.delay_imports}.get(use.when, ()) if pe else ()
     names = (name for dll in tables if dll.name.lower() == use.name.lower() for name in dll.functions)
@@ -148,7 +152,7 @@ def _redistributable(subject: Subject) -> Iterator[Evidence]:
     for source, uses in wanted.items():
         names, first = sorted(uses), next(iter(uses.values()))
         owner = subject.tree.owners.get(source)
-        found = f"needs {first_of(names)} from Visual C++ (for {first.user.path}), which Windows doesn't have"
+        found = f"needs {first_of(names)} from Visual C++ (for {first.user.path}), which Windows doesn't include"
         yield Evidence(owner.label if owner and owner.label else first.user.source, found, facts=(*names,))
 
 
@@ -188,8 +192,8 @@ def _driver_names(subject: Subject) -> Iterator[Evidence]:
         owner = subject.tree.owners.get(file.distribution)
         is_rocm = subject.tree.is_prefix or (owner is not None and is_sdk_package(owner.name))
         if report.is_dll and is_driver_dll(file.name) and not is_rocm:
-            found = "has the name of a DLL that AMD's driver puts into System32: loading by that name may return the"
-            yield Evidence(file.source, f"{found} driver's", facts=(file.name.lower(),))
+            found = "has the name of a DLL that AMD's driver installs in System32: loading it by name may load the"
+            yield Evidence(file.source, f"{found} driver's DLL", facts=(file.name.lower(),))
 
 
 RULES = (
@@ -227,7 +231,7 @@ RULES = (
     Rule(
         "dll-redistributable",
         Severity.NOTE,
-        "A package needs no Visual C++ libraries except for those in Python.",
+        "A package needs no Visual C++ libraries except the libraries that Python includes.",
         "Tell users to install Microsoft's Visual C++ redistributable, or link with /MT.",
         _redistributable,
     ),

@@ -72,7 +72,7 @@ def _long(subject: Subject) -> Iterator[Evidence]:
             continue
         number = sum(room_above(path) < wanted for path, _ in places)
         more = f"; paths of {count(number - 1, 'more file')} also leave fewer than {wanted}" if number > 1 else ""
-        packed = "" if path == _installed(subject, longest) else f" packed, {path},"
+        packed = "" if path == _installed(subject, longest) else f" when packed ({path}),"
         found = f"has a path of {count(path_length(path), 'character')}{packed}"
         found += f"{'' if packed else ','} which leaves {max(room, 0)} for the path of site-packages{more}"
         severity = Severity.ERROR if room < SHORTEST_SITE else None
@@ -135,14 +135,14 @@ RULES = (
     Rule(
         "windows-path",
         Severity.WARNING,
-        f"With the path of site-packages, no path exceeds Windows' limit of {LONGEST_PATH} characters.",
+        f"No path, including the path of site-packages, exceeds Windows' limit of {LONGEST_PATH} characters.",
         _SHORTEN,
         _long,
     ),
     Rule(
         "windows-kernels",
         Severity.WARNING,
-        f"With the path of site-packages, no path of a kernel folder exceeds {_TENSILE_LONGEST} characters.",
+        f"No path in a kernel folder, including the path of site-packages, exceeds {_TENSILE_LONGEST} characters.",
         _SHORTEN,
         _kernels,
     ),

@@ -42,7 +42,7 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
             continue
         others = [file for file in held if file is not audited[0]]
         alike = "the same" if len({file.sha256 for file in held}) == 1 and held[0].sha256 else "different"
-        places = first_of([f"{file.path} of {_owner(subject, file)}" for file in others])
+        places = first_of([f"{file.path} in {_owner(subject, file)}" for file in others])
         found = f"has the same name as {places}, with {alike} contents: a process uses the DLL that is loaded first"
         facts = (name.lower(), *(_owner(subject, file) for file in others))
         yield Evidence(audited[0].source, found, facts=facts)
