@@ -521,7 +521,7 @@ def test_prefixes_with_one_link_to_different_files_are_not_united(prefix: Path, 
     (other / "lib/libamdhip64.so.6.9").write_bytes(b"library")
     (other / "lib/libamdhip64.so.6").symlink_to("libamdhip64.so.6.9")
     with pytest.raises(
-        ProblemsError, match=r"lib/libamdhip64\.so\.6 of .*/extras: is a symlink to 'libamdhip64\.so\.6\.9'"
+        ProblemsError, match=r"lib/libamdhip64\.so\.6 in .*/extras: is a symlink to 'libamdhip64\.so\.6\.9'"
     ):
         import_prefixes([prefix, other], dest, ROCM)
     assert not dest.exists()

@@ -101,13 +101,13 @@ def test_link_to_what_is_not_there_is_reported() -> None:
         (
             "../../etc/passwd",
             (
-                "a/b of a.deb: is a symlink that points out of the tree through '../../etc/passwd'; "
+                "a/b in a.deb: is a symlink that points out of the tree through '../../etc/passwd'; "
                 "expected a link to a path in the same source"
             ),
         ),
-        ("b", "a/b of a.deb: is a symlink that loops. Fix the symlink in the source."),
-        ("../c", "a/b of a.deb: is a symlink that loops. Fix the symlink in the source."),
-        ("b/b", "a/b of a.deb: is a symlink that loops. Fix the symlink in the source."),
+        ("b", "a/b in a.deb: is a symlink that loops. Fix the symlink in the source."),
+        ("../c", "a/b in a.deb: is a symlink that loops. Fix the symlink in the source."),
+        ("b/b", "a/b in a.deb: is a symlink that loops. Fix the symlink in the source."),
     ],
     ids=["leaves", "itself", "two", "below itself"],
 )

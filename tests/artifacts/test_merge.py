@@ -171,7 +171,7 @@ def test_one_kernel_file_of_two_builds_counts_once_and_must_be_the_same(
     text = refused({"a": {"blas_lib_gfx942": {kernel: b"1"}}, "b": {"blas_lib_gfx942": {kernel: b"2"}}})
     assert text == (
         f"b/blas_lib_gfx942/blas/stage/{kernel}: differs from a/blas_lib_gfx942/blas/stage/{kernel}, but both "
-        "are for gfx942; expected only one file, or identical files. Remove the target from one of the "
+        "files are for gfx942; expected only one file, or identical files. Remove the target from one of the "
         "builds."
     )
 

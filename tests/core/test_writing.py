@@ -382,7 +382,7 @@ def test_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
 def test_folder_in_what_is_read_is_refused(tmp_path: Path) -> None:
     message = (
         f"{tmp_path}/in/out: is a folder in {tmp_path}/in, which this command copies; expected a folder outside "
-        "this folder"
+        f"{tmp_path}/in"
     )
     (tmp_path / "in").mkdir()
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"), new_folder(tmp_path / "in/out", tmp_path / "in"):

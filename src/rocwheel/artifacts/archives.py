@@ -141,7 +141,7 @@ def _members(
     for info in infos:
         try:
             member = _member(info, tar_path, found, place(archive, info.name))
-        except InputError as e:  # noqa: PERF203  # each member has problems of its own
+        except InputError as e:  # noqa: PERF203  # each member has its own problems
             problems.append(e)
         else:
             found[member.path] = member

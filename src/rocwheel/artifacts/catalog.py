@@ -158,7 +158,7 @@ class LinkTarget(msgspec.Struct, frozen=True):
 class PrefixIndex:
     """The entries of a prefix, keyed by path.
 
-    The parent of an entry is a directory, even if it has no entry of its own.
+    The parent of an entry is a directory, even if it has no separate entry.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:

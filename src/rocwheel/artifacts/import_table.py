@@ -382,8 +382,8 @@ class ImportRules:
     def place(self, path: str, package: str) -> Destination | None:
         """Return the destination of a source path, or `None` if no rule matches.
 
-        For a file in a package, the package's rule determines the destination. Without such a rule, the path does, as
-        in a prefix.
+        For a file in a package, the package's rule determines the destination. If there is no such rule, the path
+        determines it, as in a prefix.
         """
         if artifact := self._of_package(package):
             return artifact.place(path)

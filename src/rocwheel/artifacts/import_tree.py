@@ -127,7 +127,7 @@ class LinkTree:
         raise self._endless(source)
 
     def _step(self, source: str) -> str:
-        """Return the source path of a link's target, with links among its folders resolved."""
+        """Return the source path of a link's target, after resolving links in the path's folders."""
         if self._links[source].is_outside:
             return _ELSEWHERE
         start = posixpath.dirname(source)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class UnresolvedLibrary(msgspec.Struct, frozen=True):
-    """A library that a file doesn't find.
+    """A library that a file can't find.
 
     The file is audited, or belongs to a context package that an audited file loads.
     """
@@ -37,7 +37,7 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
     user: InstalledFile
     """The audited file that is loaded."""
     stop: LoaderStop | None = None
-    """The file at which the loader stops its search."""
+    """The file where the loader stops its search."""
 
     @property
     def words(self) -> str:
@@ -52,9 +52,9 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
 
 
 def find_unresolved(subject: Subject, rule: str) -> Iterator[UnresolvedLibrary]:
-    """Yield the libraries that files don't find, except for files that ignore ``rule``.
+    """Yield the libraries that files can't find, except for files that ignore ``rule``.
 
-    If a context package doesn't find a library, the library is yielded only for the first audited file that loads the
+    If a context package can't find a library, the library is yielded only for the first audited file that loads the
     package.
     """
     seen: set[tuple[str, str]] = set()

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _STORED_HEAD = 1 << 20
-"""The number of bytes to read from a kernel; a bzip2 block holds up to 900 kB."""
+"""The number of bytes to read from a kernel; a bzip2 block contains up to 900 kB."""
 _MOST_KERNELS = 64
 """The number of kernels whose own header is read. The options of all kernels are read."""
 _STEPS, _MOST_CALLS = 100_000, 2_000

@@ -270,7 +270,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     images: dict[FileRange, Pe] = {}
     """The facts about each DLL and program of a tree for Windows."""
     foreign: tuple[str, ...] = ()
-    """The paths of DLLs and programs that ship as data: all of them on Linux, those for other machines on Windows."""
+    """The paths of DLLs and programs that ship as data: on Linux, all of them; on Windows, files for other machines."""
 
     @cached_property
     def machine(self) -> int:

@@ -149,7 +149,7 @@ class Rebuild(msgspec.Struct, frozen=True):
         return folders
 
     def recipe(self) -> Path | None:
-        """Return the path of the recipe, or `None` for the built-in one."""
+        """Return the path of the recipe, or `None` for the built-in recipe."""
         place = self.manifest.recipe.place
         return self.source.parent / place if place else None
 

@@ -76,7 +76,7 @@ class RelayRule(_Fields, frozen=True):
     """The relay that replaces a Windows program that is a copy of another program."""
 
     target: str
-    """The path of the other program below the platform module, like the path of the copy."""
+    """The path of the other program, relative to the platform module."""
     arguments: tuple[str, ...] = ()
     """Arguments to insert before all other arguments, for a program that chooses its task based on its file name."""
 
@@ -108,7 +108,7 @@ class Package(_Fields, frozen=True):
     requires: tuple[str, ...] = ()
     required: bool = False
     search: tuple[str, ...] = ()
-    """The ``package:directory`` entries for the folders in which the package's files look for shared libraries."""
+    """The ``package:directory`` entries for the folders where the package's files look for shared libraries."""
     console_scripts: dict[str, ConsoleScript] = {}
     dist_info: str = ""
     """The module for the list of GPU targets that the SDK has code for. ``rocm-sdk targets`` reads this module."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 WordKind = Literal["target", "generic", "family", "shared"]
-"""The meaning of the end of a name.
+"""What the end of a name means.
 
 ``shared`` means files for several targets, in addition to each target's own files.
 """
@@ -106,7 +106,7 @@ def split_distribution(name: str) -> tuple[str, str] | None:
 
 
 def classify_word(word: str) -> tuple[WordKind, str]:
-    """Return the meaning of the end of a name, and the catalog's spelling for it."""
+    """Return what the end of a name means, and how the catalog spells it."""
     return _words()[word]
 
 

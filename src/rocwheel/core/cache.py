@@ -54,8 +54,9 @@ def cache_folder() -> Path:
     Users may remove the folder at any time.
 
     The user's cache folder is ``XDG_CACHE_HOME`` unless that is a relative path, which the XDG Base Directory
-    Specification says to ignore. Otherwise, it is ``.cache`` in ``HOME``. If ``HOME`` isn't absolute, the home folder
-    from the user database is used. Raises `InputError` if no variable is set and the user has no home folder.
+    Specification requires applications to ignore. Otherwise, it is ``.cache`` in ``HOME``. If ``HOME`` isn't absolute,
+    the home folder from the user database is used. Raises `InputError` if no variable is set and the user has no home
+    folder.
     """
     if named := os.environ.get(_VARIABLE):
         return Path(named)

@@ -1,4 +1,4 @@
-"""Manages cache folders that commands keep or remove as a whole: fetched files, and notes on published files.
+"""Manages cache folders that commands keep or remove completely: fetched files, and notes on published files.
 
 A folder can be removed at any time. Without a note, a command reads the file itself.
 """
@@ -152,7 +152,7 @@ def _lock(descriptor: int) -> bool:
 
 
 _LIMIT = 100 * 10**6
-"""The total size of all notes in bytes. Notes on a thousand files take about half a million bytes."""
+"""The total size of all notes in bytes. Notes on a thousand files take up about 500,000 bytes."""
 
 
 def published_cache() -> Path:

@@ -32,7 +32,7 @@ _ANY = -1
 """The value for fields of a shared file's stamp that differ between machines."""
 
 _GRANULARITY = 2_000_000_000
-"""The time resolution in nanoseconds. FAT has the coarsest times."""
+"""The time resolution in nanoseconds. FAT has the coarsest timestamps."""
 
 
 class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -113,7 +113,7 @@ class ChangedFileError(WorkError):
 
 
 _LARGEST = 64 << 20
-"""The maximum size in bytes of a file that is read as a whole."""
+"""The maximum size in bytes of a file that is read completely."""
 
 
 def open_regular(path: Path) -> IO[bytes]:
@@ -394,7 +394,7 @@ def iter_pieces(data: Data, size: int = _VIEW_PIECE) -> Iterator[memoryview]:
 _READ_WHOLE = 1 << 20
 """The maximum size of ranges that `FileRange.view` reads at once."""
 _READ_MOST = 1 << 30
-"""The maximum size of a read call. On Linux, a read returns at most just below 2 GiB."""
+"""The maximum size of a read call. On Linux, a single read returns slightly less than 2 GiB at most."""
 _PIECE = 256 << 10
 """The read size for `FileRange.feed`, which fits a core's own cache."""
 

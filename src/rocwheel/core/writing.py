@@ -359,5 +359,5 @@ def _require_replaceable_folder(dest: Path) -> None:
 
 def _error(error: OSError, dest: Path, sources: tuple[Path, ...]) -> InputError:
     if error.filename and any(Path(error.filename).is_relative_to(source) for source in sources):
-        return read_error(error.filename, error, remedy="Check the file's permissions.")
+        return read_error(error.filename, error, remedy="Check its permissions.")
     return write_error(dest, error)

@@ -206,7 +206,7 @@ def test_name_with_a_mark_is_split_at_the_last() -> None:
         (by_hand({1: 2}), "offset 0x18: the table of contents that can't be read (Expected `str`, got `int` - at `k"),
         (
             by_hand(b"\x82\xa1a\xc0\xa1a\xc0"),
-            "offset 0x18: the table of contents with 2 keys, but only 1 distinct keys",
+            "offset 0x18: the table of contents with 2 keys, but only 1 distinct key",
         ),
         (by_hand(toc(gfx_arches=None)), "offset 0x18: a table of contents without gfx_arches"),
         (by_hand(toc(gfx_arches="gfx906")), "offset 0x18: gfx_arches that can't be read (Expected `array`, got `str`)"),

@@ -103,7 +103,7 @@ def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
             msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": "x"}),
             "a marker's kpack_search_paths that can't be read (Expected `array`, got `str`)",
         ),
-        (b"\x82\xa1a\x01\xa1a\x02", "a marker with 2 keys, but only 1 distinct; expected each key only once"),
+        (b"\x82\xa1a\x01\xa1a\x02", "a marker with 2 keys, but only 1 distinct key; expected each key only once"),
         (b"\xdd\xff\xff\xff\xff", "MessagePack that ends early, after 5 bytes"),
     ],
 )

@@ -57,7 +57,7 @@ def _serve(targets: Iterable[str], wanted: str) -> bool:
 
 def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
-        # Each SDK library supports only the GPUs for which it has kernels.
+        # Each SDK library supports only the GPUs that it has kernels for.
         if owner.dist_info and not is_sdk_package(owner.name):
             yield from _uneven_files(subject.tree.files_of[owner.source])
 

@@ -147,7 +147,7 @@ def _read_wrappers(
 BUNDLE_NAMES: Final = frozenset({".hip_fat", ".hip_fatbin"})
 _WRAPPER_NAMES: Final = frozenset({".hipFatB", ".hipFatBinSegment"})
 PE_MARKER_NAMES: Final = frozenset({".kpackrf", ".rocm_kpack_ref"})
-"""The names of the section of markers; AMD's tool and rocwheel write the first name."""
+"""The names of the marker section; AMD's tool and rocwheel write the first name."""
 _POINTER: Final = Struct("<Q")
 _ELSEWHERE = -1
 """The value that replaces an offset in the device code section if a pointer points elsewhere."""

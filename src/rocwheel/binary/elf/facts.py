@@ -310,8 +310,9 @@ def read_elf(data: Buffer, *, name: str) -> Elf:
     Section headers are read only to recognize detached debug information. So a file yields the same facts if it is
     stripped or has no section headers.
 
-    Raises `ElfError` if the file isn't such an ELF file, or is truncated or damaged. All users of the SONAME convert it
-    to a file name. So `ElfError` is also raised if the SONAME is empty, is ``.`` or ``..``, or contains a slash.
+    Raises `ElfError` if the file isn't 64-bit little-endian ELF, or is truncated or damaged. All users of the SONAME
+    convert it to a file name. So `ElfError` is also raised if the SONAME is empty, is ``.`` or ``..``, or contains a
+    slash.
     """
     with viewing(data) as view:
         source = ElfBytes(view, name)

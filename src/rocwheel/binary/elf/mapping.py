@@ -90,7 +90,7 @@ def find_misaligned(segments: Iterable[Segment], *, is_program: bool) -> Segment
     Those glibc releases require an alignment that is a multiple of the page size and that divides the difference
     between the address and the offset. Later releases require this only for the page size. Kernels, which load
     programs, and musl never check the alignment. A library that a kernel can also start, such as ``libc.so.6``, isn't a
-    program here, because glibc loads it too.
+    program here, because glibc also loads it.
     """
     if is_program:
         return None
@@ -122,8 +122,8 @@ def find_small_pages(segments: Iterable[Segment], machine: int) -> Segment | Non
 def realigned(segments: tuple[Segment, ...], *, is_program: bool) -> tuple[Segment, ...]:
     """Return the segments with an alignment that every glibc accepts: the largest that the file offset allows.
 
-    Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay unchanged if the file
-    as a whole would lose alignment. Later glibc releases load the file at a multiple of the largest alignment, and the
+    Segments of a program stay unchanged, as in `find_misaligned`. Segments of a library also stay unchanged if the
+    whole file would lose alignment. Later glibc releases load the file at a multiple of the largest alignment, and the
     file's data might need that.
     """
     if is_program:
@@ -180,7 +180,7 @@ def _takes_pages(before: Segment, segment: Segment) -> bool:
 
 
 def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
-    """Return the file offset of ``address``, and the file offset at which its segment ends.
+    """Return the file offset of ``address``, and the file offset where its segment ends.
 
     An address may be outside all segments, but on a page that a segment maps. In that case, the returned end is the end
     of the contiguous mapping. In files that patchelf 0.15 to 0.18 changed twice, tables reach that far. Raises
@@ -248,7 +248,7 @@ def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
 
 
 def _mapped_end(source: ElfBytes, loaded: Sequence[Segment], offset: int, address: int) -> int:
-    """Return the file offset up to which the bytes after ``offset`` are in memory after ``address``.
+    """Return the end of the file range from ``offset`` that is in memory from ``address``, as a file offset.
 
     They end where zeros (bss), or a segment from another part of the file, take over the page.
     """

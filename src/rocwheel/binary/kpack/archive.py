@@ -117,7 +117,7 @@ def decode_map(raw: msgspec.Raw | bytes, what: str, place: CodePlace) -> dict[st
     size = _size(raw, what, place)
     values: dict[str, msgspec.Raw] = decode_value(_RAW_MAP, raw, what, place)
     if len(values) != size:
-        found = f"{what} with {count(size, 'key')}, but only {len(values)} distinct keys"
+        found = f"{what} with {count(size, 'key')}, but only {count(len(values), 'distinct key')}"
         raise KpackError(place, found, expected="each key only once, because readers choose different values")
     return values
 

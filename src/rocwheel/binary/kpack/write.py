@@ -259,7 +259,7 @@ def _count_unnamed(archive: KpackArchive) -> int:
 
 
 def unnamed_remark(archive: KpackArchive) -> str:
-    """Return a remark about code objects left out for lack of a key, or an empty string if there are none."""
+    """Return a remark about code objects that were left out because they have no key, or an empty string."""
     unnamed = _count_unnamed(archive)
     return f"left out {count(unnamed, 'code object')} that no key refers to" if unnamed else ""
 

@@ -4,9 +4,9 @@ The version layout follows "PE Format", section "The .rsrc Section", and Microso
 debug directory layout follows "PE Format", section "The .debug Section".
 
 For the checksum, the file is read as 16-bit numbers, with zeros in place of the checksum itself. The checksum is the
-sum of these numbers, with carries added at the lower end, plus the size of the file. Such a sum is the sum modulo
-65535. So if some bytes change, the checksum changes by the difference between their sums. The loader verifies the
-checksum only for drivers. Linkers other than GNU ld usually leave a zero, which means that there is no checksum.
+sum of these numbers, with carries added at the lower end, plus the size of the file. This sum is equivalent to the sum
+modulo 65535. So if some bytes change, the checksum changes by the difference between their sums. The loader verifies
+the checksum only for drivers. Linkers other than GNU ld usually leave a zero, which means that there is no checksum.
 
 The certificate layout follows "PE Format", section "The Attribute Certificate Table", and Microsoft's "Windows
 Authenticode Portable Executable Signature Format". This module doesn't verify the signer.
@@ -91,7 +91,7 @@ def _find(image: Image, at: int, wanted: int) -> int | None:
 
 
 def _id_of(key: int) -> int | None:
-    """Return an entry's ID, for which Windows uses the lower half of the field, or `None` for a named entry."""
+    """Return an entry's ID, which Windows reads from the lower half of the field, or `None` for a named entry."""
     return None if key & _HAS_NAME else key & 0xFFFF
 
 

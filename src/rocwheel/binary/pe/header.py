@@ -282,7 +282,7 @@ class Image:
         self.sections = sections
 
     def offset_of(self, address: int, what: str) -> tuple[int, int]:
-        """Return the file offset of an address, and the end of the range of bytes that is loaded with that address.
+        """Return the file offset of an address, and the end of the byte range that is loaded with that address.
 
         If sections overlap, the first section in the table takes precedence. Raises `PeError` if the file loads nothing
         at the address.
@@ -303,7 +303,7 @@ class Image:
 
     @cached_property
     def _places(self) -> tuple[list[int], list[PeSection | None]]:
-        """The ascending addresses at which a different section takes effect, with that section (`None` in gaps)."""
+        """The ascending addresses where a different section takes effect, with that section (`None` in gaps)."""
         places = list(_first_sections(self.sections))
         return [start for start, _ in places], [section for _, section in places]
 
@@ -331,7 +331,7 @@ class Image:
 
 
 def _first_sections(sections: Sequence[PeSection]) -> Iterator[tuple[int, PeSection | None]]:
-    """Yield each address at which a different section becomes the first with bytes in the file, and that section.
+    """Yield each address where a different section becomes the first with bytes in the file, and that section.
 
     This takes n log n steps, because a header may declare 65535 sections, and tables can have a million addresses.
     """

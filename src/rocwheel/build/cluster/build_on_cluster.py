@@ -234,9 +234,9 @@ def build_wheels(
     With ``stage_all``, all inputs go through the exchange, even inputs that workers might be able to read by path. That
     is the default if the destination is a store, because then the machines have no shared folder.
 
-    The bytes are the same as those from `rocwheel.build.building.build`. Raises `AccessError` if a worker can't read an
-    input, and `ChangedFileError` if an input changed before its wheel was assembled. Raises `PoisonedJobError` if an
-    input kills workers. Raises `WorkError` if the cluster, the exchange, or the destination fails.
+    `rocwheel.build.building.build` produces the same bytes. Raises `AccessError` if a worker can't read an input, and
+    `ChangedFileError` if an input changed before its wheel was assembled. Raises `PoisonedJobError` if an input kills
+    workers. Raises `WorkError` if the cluster, the exchange, or the destination fails.
     """
     staging = Staging(settings.exchange, all_files=is_url(settings.destination) if stage_all is None else stage_all)
     check_machines(cluster, settings.exchange, shared_inputs(plan.wheels, staging))

@@ -47,7 +47,7 @@ _AT_ONCE = 2
 Each chunk is in memory twice until the store accepts it.
 """
 _BEGINNING = "exchange:"
-"""The prefix of the path of each file in an exchange. No real path starts with it."""
+"""The path prefix of each file in an exchange. No real path starts with this prefix."""
 _INPUTS = "/inputs/"
 _PROBE = "probes/client"
 """The name of a probe object. It has its own folder, because the folder of the exchange is locked during the build."""
@@ -181,7 +181,7 @@ _STAGED = FileStamp(0, 0, 0, 0, 0, 1)
 
 
 class Staging:
-    """Gives members sources that workers can read. With ``all_files``, all sources are in the exchange.
+    """Provides members with sources that workers can read. With ``all_files``, all sources are in the exchange.
 
     Files that only this process can read, such as files from an unpacked archive, always go through the exchange. The
     files of members that are needed together are concatenated. Only a few chunks are in memory at a time.

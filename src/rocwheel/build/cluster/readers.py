@@ -71,7 +71,7 @@ def shared_paths(scheduler: str | None, paths: Sequence[Path]) -> list[Path]:
 
 @contextmanager
 def reading(scheduler: str | None, warn: Callable[[str], object]) -> Iterator[Readers | None]:
-    """Yield the workers of a scheduler as readers of files, or `None` if there is no scheduler.
+    """Yield a scheduler's workers as file readers, or `None` if there is no scheduler.
 
     ``warn`` receives messages for the user. Raises the same errors as `connected`.
     """

@@ -177,7 +177,7 @@ def _compare(first: Selector, other: Selector, name: str, values: tuple[Any, Any
 
 
 def _compare_files(first: Selector, other: Selector) -> Iterator[InputError]:
-    """Compare all files except those that map GPUs to packages."""
+    """Compare all files except the files that map GPUs to packages."""
     names = first.files.keys() | other.files.keys()
     alike = [name for name in names if name != first.place and not name.endswith(".egg-info/requires.txt")]
     differing = sorted(name for name in alike if first.files.get(name) != other.files.get(name))

@@ -283,4 +283,4 @@ _LOST = {
     WalkEnd.ABOVE: "that leaves site-packages at {}",
     WalkEnd.OUTSIDE: "that leaves site-packages at {}",
 }
-"""Words that follow "a symlink". The placeholder is the path at which the link could not be followed any further."""
+"""Words that follow "a symlink". The placeholder is the path where the link couldn't be followed any further."""

@@ -181,7 +181,7 @@ def overlaid_libraries(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> d
 
 
 def common_gpus(basis: PlanBasis, packages: Sequence[PlacedPackage]) -> list[str]:
-    """Return the GPUs that can use every library with replacements, because the library keeps code for them."""
+    """Return the GPUs that can use every library with replacements, because all these libraries keep code for them."""
     overlaid = _overlaid(packages)
     kept = [
         [parse_target_id(text, source=path) for text in basis.facts.codes(entry)]

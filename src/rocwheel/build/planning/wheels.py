@@ -101,7 +101,7 @@ def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licensed: Lic
     """Plan the wheel with a GPU target's files, which are installed into another package's platform module."""
     root = package.platform_module
     members = shipped_members(group, package)
-    # pip removes empty folders only below folders in which the distribution has its own file.
+    # pip removes empty folders only below folders that contain one of the distribution's own files.
     members.append(TextMember(f"{root}/.device-{package.variant}", ""))
     paths = sorted(member.path.removeprefix(f"{root}/") for member in members)
     links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]

@@ -1,8 +1,8 @@
 """Determines which packages and extras of a release candidate are kept if only some GPU targets are kept.
 
 The selector's literals specify which SDK packages serve a target. The extras of a framework's host wheel provide the
-same information: ``device-gfx942`` requires the wheels with the code for gfx942, including those for its families, and
-``device-all`` requires all of them.
+same information: ``device-gfx942`` requires the wheels with the code for gfx942, including the wheels for its families,
+and ``device-all`` requires all of them.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class VersionChange(msgspec.Struct, frozen=True):
     def requirement(self, text: str, *, any_name: bool = True) -> str:
         """Return a requirement for a package of the set with the new version. Return other requirements unchanged.
 
-        A requirement is for the set if it names a distribution of the set or of the SDK. It is also for the set if its
+        A requirement is for the set if it is for a distribution in the set or in the SDK. It is also for the set if its
         local version contains the old version of ROCm. With ``any_name``, each requirement for exactly the old version
         is for the set. The same is true for a requirement that refuses a GPU with an impossible local version
         (`refusing_requirement`).
