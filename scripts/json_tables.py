@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Row", "rows", "table"]
 
 _DEEPEST = 3
-_WORDS = {str: "text", int: "number", float: "number", bool: "true or false", bytes: "text", Path: "path"}
-_PLURALS = {"text": "texts", "number": "numbers", "path": "paths", "object": "objects"}
+_WORDS = {str: "string", int: "number", float: "number", bool: "true or false", bytes: "string", Path: "path"}
+_PLURAL = re.compile(r"^(string|number|path|object|list)\b")
 _ROLE = re.compile(r":(pep|rfc):`(\d+)`")
 
 
@@ -64,7 +64,7 @@ def _rows(struct: type[msgspec.Struct], lead: str, depth: int, seen: dict[type, 
     for field in msgspec.structs.fields(struct):
         value, inner = _value(hints[field.name])
         key = f"{lead}{field.encode_name}"
-        earlier = [f"It has the keys of `{seen[one]}`." for one in inner if one in seen]
+        earlier = [f"Same keys as `{seen[one]}`." for one in inner if one in seen]
         yield Row(key, value, " ".join([text for text in [texts.get(field.name), *earlier] if text]))
         for one in inner:
             if one not in seen and depth > 1:
@@ -84,12 +84,13 @@ def _value(hint: Any) -> tuple[str, list[type[msgspec.Struct]]]:
     if isinstance(origin, type) and issubclass(origin, Collection):
         is_mapping = issubclass(origin, Mapping)
         word, structs = _value(inside[1 if is_mapping else 0])
-        return f"{word} by name" if is_mapping else f"list of {_PLURALS.get(word, word)}", structs
+        plural = _PLURAL.sub(r"\1s", word)
+        return f"object of {plural}" if is_mapping else f"list of {plural}", structs
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return "object", [hint]
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return ", ".join(f"`{one.value}`" for one in hint), []
-    return _WORDS.get(hint, "text"), []
+    return _WORDS.get(hint, "string"), []
 
 
 @cache

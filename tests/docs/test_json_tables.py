@@ -42,12 +42,12 @@ class Document(msgspec.Struct, rename="kebab"):
 
 def test_each_key_has_its_kind_of_value_and_its_meaning() -> None:
     assert [tuple(row) for row in rows(Document, "top.")] == [
-        ("top.name", "text or null", ""),
+        ("top.name", "string or null", ""),
         ("top.kind", "`old`, `new`", ""),
         ("top.is-new", "true or false", ""),
         ("top.all-parts", "list of objects", "null if there are no parts."),
         ("top.all-parts.size", "number", "The size in `bytes`. (PEP 700)"),
-        ("top.by-name", "object by name", "It has the keys of `top.all-parts`."),
+        ("top.by-name", "object of objects", "Same keys as `top.all-parts`."),
         ("top.level", "`a`, `b`", ""),
     ]
 
@@ -58,4 +58,4 @@ def test_keys_go_as_deep_as_the_mark_says() -> None:
 
 def test_a_mark_names_the_struct_and_the_key_that_has_it() -> None:
     first = table("verified=verify.files:Verified/1").splitlines()[2]
-    assert first.startswith("| `verified.path` | text |")
+    assert first.startswith("| `verified.path` | string |")

@@ -75,7 +75,7 @@ IndexUrlOption = Annotated[
     str, option(metavar="URL", help="Fetch packages from this index.", show_default="from pip's settings")
 ]
 FindLinksOption = Annotated[
-    list[str] | None, option(metavar="PLACE", help="Fetch packages from this folder or page, too.")
+    list[str] | None, option(metavar="PLACE", help="Fetch additional packages from this folder or page.")
 ]
 SelectOption = Annotated[
     list[str] | None,

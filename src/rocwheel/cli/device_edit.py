@@ -128,7 +128,7 @@ def prune(
     force: ForceOption = False,
     rewriting: Rewriting,
 ) -> None:
-    """Remove device code for all targets except those that you name.
+    """Remove device code for all targets except the specified targets.
 
     For a folder or wheel, the command also removes files for other targets and copies all other files. A target without
     features keeps all variants of its processor. The command refuses a folder with wheels that contain device code;

@@ -135,7 +135,7 @@ def commands(
         str, shared("--output", "Print commands that write the wheels to this folder.", metavar="DIR")
     ] = "dist",
     remote: Annotated[
-        bool, option("--remote", advanced=True, help="Use remote execution with the file that the settings name.")
+        bool, option("--remote", advanced=True, help="Use remote execution with the file in the settings.")
     ] = False,
     jax_rules: Annotated[bool, option("--jax-rules", help="Use JAX's own rules, jax_wheel and wheel_sources.")] = False,
     *,

@@ -69,7 +69,7 @@ def lock(
     output: Annotated[Path, shared("--output", "Write the lock file to this path.")] = Path("pylock.toml"),
     out: Output,
 ) -> None:
-    """Write a lock file for the GPUs that you name.
+    """Write a lock file for specific GPUs.
 
     pip and uv can install from the lock file (PEP 751) on any machine; uv resolves the requirements. The lock file
     refers to local files, such as those in a mirror, by relative path. You can copy the lock file and the local files

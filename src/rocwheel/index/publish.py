@@ -161,7 +161,7 @@ class PublishReport(msgspec.Struct, frozen=True):
     uploaded: tuple[str, ...]
     """The names of the new files. For a family's file, the name begins with the family's folder."""
     present: tuple[str, ...]
-    """The names of the files that were already on the store."""
+    """The names of the files that were already in the store."""
     listed: tuple[str, ...]
     """The names of the files that the index did not list before."""
     pages: tuple[str, ...]

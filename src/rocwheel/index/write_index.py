@@ -173,7 +173,7 @@ class IndexReport(msgspec.Struct, frozen=True):
     yanked: dict[str, str] = {}
     """The reasons for yanking files (:pep:`592`), keyed by file name. A reason may be empty."""
     future: tuple[str, ...] = ()
-    """The names of new files with dates in the future. The index lists the present date instead."""
+    """The names of new files with dates in the future. The index lists the current time instead."""
     edited: tuple[str, ...] = ()
     """The paths of edited pages. They were restored, except for marks of yanked files."""
     variants: dict[str, dict[str, tuple[str, ...]]] = {}
