@@ -205,7 +205,7 @@ def test_wheels_with_device_code_in_a_folder_are_refused_by_name(run: Run, tmp_p
     named = make_wheel(wheel.parent, "named", {"named/k_gfx942.dat": b"x"})
     done = run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out")
     assert (done.status, done.stdout) == (2, "")
-    found = "a wheel with device code, in a folder; expected unpacked files"
+    found = "is a wheel with device code, inside a folder; expected unpacked files"
     assert (
         f"{wheel}: {found}. Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
         in done.stderr

@@ -114,7 +114,7 @@ def test_a_host_wheel_by_itself_is_told_from_one_without_code(split_tree: Path) 
 
 KEEP = (TargetId("gfx906"),)
 REFUSED = (
-    "a wheel with device code, in a folder; expected unpacked files. "
+    "is a wheel with device code, inside a folder; expected unpacked files. "
     "Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
 )
 

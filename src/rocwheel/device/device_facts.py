@@ -98,7 +98,7 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[EntryFacts, ...] = ()
     problems: tuple[str, ...] = ()
     kpack: KpackFacts | None = None
-    """Facts about kpack archives, if any; then ``entries`` are the code objects in the archives."""
+    """Facts about kpack archives, if any. If so, ``entries`` are the code objects in the archives."""
 
     @property
     def size(self) -> int:

@@ -205,7 +205,7 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
             if any(_is_pruned(member, keep) for member in read_directory(path)):
                 remedy = "Prune the wheel separately: rocwheel device prune WHEEL --targets TARGETS -o FOLDER"
                 yield InputError(
-                    path, "a wheel with device code, in a folder", expected="unpacked files", remedy=remedy
+                    path, "is a wheel with device code, inside a folder", expected="unpacked files", remedy=remedy
                 )
         except InputError as e:
             yield e

@@ -61,7 +61,6 @@ class _Code(msgspec.Struct, frozen=True):
 
     @property
     def part(self) -> BundlePart:
-        """The file's part of the bundle."""
         return BundlePart(f"{CODE_ENTRY}{self.target}", (self.data,))
 
 

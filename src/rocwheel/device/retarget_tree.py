@@ -147,7 +147,6 @@ class _Run:
         self._kernels: dict[tuple[str, KernelFile], list[str]] = defaultdict(list)
 
     def result(self) -> RetargetedTree:
-        """Return the results so far."""
         lacking = {agent: tuple(paths) for agent, paths in self._lacking.items()}
         return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused), lacking, tuple(self._warnings))
 

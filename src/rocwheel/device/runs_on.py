@@ -453,7 +453,7 @@ def _verdicts_by_release(verdict: FileVerdict, code: _Code, beside: OtherGpus, r
 
 
 def _rows_for(processor: str, rows: Sequence[HipRelease], oldest: str) -> Sequence[HipRelease]:
-    """Return the rows from the first release that knows a GPU onward; the first row starts with that release.
+    """Return the rows from the first release that knows a GPU onward. The first row starts with that release.
 
     If no such release was observed, return all rows, with the row of the last release that doesn't know the GPU split
     in two. In that case, the next release is assumed to know the GPU, which might be wrong. ``oldest`` is the first

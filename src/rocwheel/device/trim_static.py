@@ -61,12 +61,12 @@ class _ObjectFile(msgspec.Struct, frozen=True):
 
     @property
     def index(self) -> int:
-        """The number of that section."""
+        """The number of the device code section."""
         return self.sections.index(self.section)
 
     @property
     def stop(self) -> int:
-        """The file offset after that section."""
+        """The file offset after the device code section."""
         return self.section.offset + self.section.size
 
 

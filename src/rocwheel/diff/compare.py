@@ -310,7 +310,6 @@ def _of_one_kind(old: Package, new: Package) -> tuple[Package, Package]:
 
 
 def _unequal_pairs(pairs: Pairs, facts: FactsOfItems, step: Progress) -> list[tuple[Item, Item]]:
-    """Return the pairs of files with different contents."""
     with open_workers() as executor:
         differ = map_sized(
             executor, lambda pair: _differ(pair[0], pair[1], facts, step), pairs.both, lambda pair: pair[0].size

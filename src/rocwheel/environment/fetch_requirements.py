@@ -1,4 +1,4 @@
-"""Installs wheels' requirements with pip or uv, so that they can be checked together with the wheels."""
+"""Installs wheels' requirements with pip or uv, so that the requirements can be checked together with the wheels."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ these places:
 5. the system's libraries
 
 A name with a slash is a path. The loader skips a file for another machine or class. It stops with an error at a file
-that isn't a library (`obstacles`). In that case, the model doesn't raise an error; it only stops the search. In each
-folder, the subfolders for newer processors come first.
+that isn't a library (`obstacles`). In that case, the model only stops the search, without an error. In each folder, the
+subfolders for newer processors come first.
 
 The loader searches for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. Their dependencies come before other
 waiting objects. Auxiliary filtees are optional.

@@ -447,7 +447,6 @@ def _own_projects(family: IndexContent, content: IndexContent) -> frozenset[str]
 
 
 def _required(family: IndexContent, own: Collection[str]) -> frozenset[str]:
-    """Return the projects that a family's own projects require."""
     requires = (entry.about.requires for name in own for entry in family.projects[name])
     return frozenset(name for one in requires for asked in one.values() for name, _ in asked)
 

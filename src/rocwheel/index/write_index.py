@@ -450,7 +450,6 @@ class PlanWriter(msgspec.Struct, frozen=True, dict=True):
         pages.digests[project] = page.digests
 
     def _write_pages(self, pages: _Pages) -> None:
-        """Write the pages of the changed projects."""
         for project in self.plan.changed:
             variants = self.plan.variants.get(project, ())
             write_extras(self.output / project, {one.entry.filename: one.data for one in variants})

@@ -419,7 +419,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
     """Plan the joining of every split library in ``files`` with the archives in ``files``.
 
     Raises `InputError` with ``remedy`` if there is no such library. Raises the same errors as `plan_library_join` and
-    `read_archive`; if there are several problems, ``subject`` introduces them.
+    `read_archive`. If there are several problems, ``subject`` introduces them.
     """
     problems: list[RocwheelError] = []
     archives = [file for found in attempt_all(read_archive_file, files, problems) for file in found]

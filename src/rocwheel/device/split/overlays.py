@@ -40,7 +40,7 @@ def default_common(codes: Iterable[TargetId]) -> tuple[TargetId, ...]:
     """Return the generic targets among ``codes``: the smallest amount of code that runs on the most GPUs.
 
     Without generic targets, return the target whose instructions run on the most other GPUs; if several targets are
-    equal, return the newest. To make these GPUs use its code, users set ``HSA_OVERRIDE_GFX_VERSION``.
+    tied, return the newest. To make these GPUs use its code, users set ``HSA_OVERRIDE_GFX_VERSION``.
     """
     processors = {code.processor for code in codes}
     generic = sorted((name for name in processors if TargetId(name).is_generic), key=sort_key)

@@ -397,7 +397,6 @@ class _Splitting:
         return self._sizes
 
     def _path_of(self, path: str) -> Path:
-        """Return the new path of a file."""
         return self._made / self._folder_of[path] / path
 
     def _write_host(self, file: HostFile) -> None:
