@@ -231,9 +231,9 @@ def promote(
     If a package can't be written, no packages are written.
 
     Args:
-        dist_dir: The folder with the candidates: wheels and sdists for the same version of ROCm, including those of
-            frameworks.
-        version: The new version of ROCm, which must be higher than the old version. `None` keeps the version.
+        dist_dir: The folder with the candidates: wheels and sdists for the same version of ROCm, including framework
+            wheels.
+        version: The new version of ROCm, which must be later than the old version. `None` keeps the version.
         output: The folder for the packages with the new version. It is created if it doesn't exist.
         targets: The GPU targets whose packages are kept, in any spelling. The default is all targets.
         jobs: The number of workers, or 0 for one worker per core.
@@ -271,7 +271,7 @@ def index(
             ``dist_dir`` not named ``dist``.
         files: Whether the pages link to the files in their folder, or to hard links or copies in the index.
         yank: Files to mark as yanked (PEP 592), each with a reason, which can be empty.
-        unyank: Files to unmark as yanked.
+        unyank: Files that are no longer yanked.
         upload_time: The upload time of all new files (ISO 8601). The default is SOURCE_DATE_EPOCH, or each file's
             modification time.
         front_page: Whether to write ``packages.html``, a page that shows users the packages and how to install them
