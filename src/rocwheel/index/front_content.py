@@ -40,8 +40,9 @@ from rocwheel.index.front_page import (
 from rocwheel.index.pages import FRONT_PAGE
 from rocwheel.index.upload_times import render_time
 from rocwheel.targets.catalog import families_of, load_catalog
-from rocwheel.wheels.file_names import is_wheel_file_name, wheel_platforms
+from rocwheel.wheels.file_names import is_wheel_file_name, split_wheel_file_name
 from rocwheel.wheels.requirements import follow_requirements
+from rocwheel.wheels.tags import parse_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -70,7 +71,7 @@ def with_systems(cards: Sequence[GpuCard], taken: Mapping[str, Sequence[IndexEnt
     Additional extras that have no packages for these systems are removed. An extra for only some of the systems lists
     them. ``taken`` contains the files of each project that installers choose.
     """
-    if len(_systems(entry for entries in taken.values() for entry in entries)) < 2:
+    if not cards or len(_systems(entry for entries in taken.values() for entry in entries)) < 2:
         return list(cards)
     return [_with_systems(card, _systems(_entries(card, taken)), taken) for card in cards]
 
@@ -108,7 +109,8 @@ def _marked(
 def _systems(entries: Iterable[IndexEntry]) -> tuple[str, ...]:
     """Return the systems in the platform tags of wheels. Wheels for any system are ignored."""
     names = (entry.filename for entry in entries if is_wheel_file_name(entry.filename))
-    found = {_SYSTEMS.get(tag.system) for name in names for tag in wheel_platforms(name)}
+    platforms = {split_wheel_file_name(name).platform for name in names}  # thousands of files share a few
+    found = {_SYSTEMS.get(tag.system) for platform in platforms for tag in parse_platforms(platform)}
     return tuple(name for name in dict.fromkeys(_SYSTEMS.values()) if name in found)
 
 

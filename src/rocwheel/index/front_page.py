@@ -520,12 +520,13 @@ def make_front_page(content: FrontPage) -> bytes:
     """Return the page. The same content produces the same bytes."""
     projects = count(len(content.projects), "package")
     facts = f"{projects}, {count(content.file_count, 'file')}, {decimal(content.total_size)}"
+    title = _title(content)
     body = element(
         "body",
         element("a", "Skip to the packages", href="#packages", class_="skip"),
         element(
             "header",
-            element("h1", _title(content)),
+            element("h1", title),
             element("p", facts, class_="soft"),
             element("nav", *_places(content), aria_label="On this page"),
         ),
@@ -533,11 +534,11 @@ def make_front_page(content: FrontPage) -> bytes:
         element("p", "", id="said", role="status", class_="soft"),
         element("script", Html(_text("front.js"))),
     )
-    html = element("html", _head(content), Html("\n"), body, lang="en")
+    html = element("html", _head(content, title), Html("\n"), body, lang="en")
     return with_digest(f"<!DOCTYPE html>\n{html}\n".encode())
 
 
-def _head(content: FrontPage) -> Html:
+def _head(content: FrontPage, title: str) -> Html:
     url = content.url
     return element(
         "head",
@@ -547,7 +548,7 @@ def _head(content: FrontPage) -> Html:
         *([element("meta", name=URL_NOTE, content=url)] if url else []),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
-        element("title", _title(content)),
+        element("title", title),
         element("link", rel="icon", href="data:,"),
         element("style", Html(_text("front.css"))),
     )

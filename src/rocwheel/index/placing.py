@@ -333,7 +333,8 @@ def check_targets(output: Path, projects: Iterable[str], files: Collection[Path]
     for path in (*files, *jsons):
         problems += _file_problems(path)
     unknown = {folder for folder in folders if folder.name not in noted} | ({output} if not noted else set())
-    for path in (*(path for path in files if path.parent in folders), *jsons):  # these files have no records
+    held = set(folders)
+    for path in (*(path for path in files if path.parent in held), *jsons):  # these files have no records
         if path.parent in unknown and (path.is_symlink() or path.is_file()) and not (path.parent / PAGES[0]).exists():
             problems.append(InputError(path, "is a file that this command did not write", remedy=_REMEDY))
     raise_all(str(output), problems)
