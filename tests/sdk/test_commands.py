@@ -107,10 +107,10 @@ REINSTALL = f'pip install "rocm==7.2.0" --force-reinstall {FROM_INDEX}'
     [
         (b"", "is not JSON (Expecting value: line 1 column 1 (char 0)); expected an object"),
         (b"\xff", "is not UTF-8 at byte 0; expected an object"),
-        (b"[]", "holds []; expected an object"),
+        (b"[]", "contains []; expected an object"),
         (
             b'{"dist_amdgpu_targets": ["gfx906"]}',
-            """has ["gfx906"] for 'dist_amdgpu_targets'; expected an object whose 'dist_amdgpu_targets' is a text""",
+            """has ["gfx906"] for 'dist_amdgpu_targets'; expected an object whose 'dist_amdgpu_targets' is a string""",
         ),
     ],
 )

@@ -181,7 +181,7 @@ def test_11_devel_without_what_it_links_to_is_refused_and_keeps_its_archive(
     done = environment.run("rocm-sdk", "init", check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        "rocm-sdk: error: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
+        "rocm-sdk: error: The ROCm development files link to packages that are not installed: _rocm_sdk_libraries. "
         f'Install with: pip install "rocm[devel,libraries]==7.2.0" {FROM_INDEX}\n'
     )
     assert not environment.root.exists()
@@ -200,7 +200,7 @@ def test_11_devel_whose_libraries_were_uninstalled_says_so(
     done = environment.run("hipcc", check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        "hipcc: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
+        "hipcc: The ROCm development files link to packages that are not installed: _rocm_sdk_libraries. "
         f'Install with: pip install "rocm[devel,libraries]==7.2.0" {FROM_INDEX}\n'
     )
 

@@ -51,7 +51,7 @@ def test_optional_library_that_is_absent_is_left_out(environment: Installed) -> 
 
 def test_unknown_library_is_refused_with_those_known(environment: Installed) -> None:
     assert error(environment, "rocm_sdk.find_libraries('hipsparce')") == (
-        "ModuleNotFoundError|Unknown ROCm library 'hipsparce'. Known: amdhip64, rocdxg, hipsparse"
+        "ModuleNotFoundError|Unknown ROCm library 'hipsparce'. Known libraries: amdhip64, rocdxg, hipsparse"
     )
 
 
@@ -101,7 +101,7 @@ def test_variable_is_ignored_when_the_program_says_so(environment: Installed) ->
 def test_variable_at_fault_is_named(environment: Installed) -> None:
     assert error(environment, "rocm_sdk.initialize_process()", ROCM_SDK_PRELOAD_LIBRARIES="nonsense") == (
         "RuntimeError|Correct or unset ROCM_SDK_PRELOAD_LIBRARIES='nonsense': Unknown ROCm library 'nonsense'. "
-        "Known: amdhip64, rocdxg, hipsparse"
+        "Known libraries: amdhip64, rocdxg, hipsparse"
     )
 
 

@@ -100,7 +100,7 @@ def test_choice_of_a_target_gets_the_family_that_serves_it(load_sdk: Load) -> No
 def test_choice_that_is_not_available_is_refused_with_what_is(load_sdk: Load) -> None:
     message = (
         "ROCM_SDK_TARGET_FAMILY=gfx906,gfx1100: ROCm 7.2.0 has no packages for gfx1100 on linux. "
-        "Available: gfx906, gfx1030. Choose one of these, or unset the variable to detect the GPU."
+        "Available: gfx906, gfx1030. Choose one of these families, or unset the variable to detect the GPU."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         decide(load_sdk, choice("gfx906,gfx1100"))
@@ -142,7 +142,7 @@ def test_default_serves_machines_without_a_gpu(load_sdk: Load) -> None:
 
 def test_default_does_not_serve_a_gpu_that_has_no_packages(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("gfx1100"), default="gfx1030")
-    assert selection == ((), "none", "found gfx1100, but this release has no packages for it")
+    assert selection == ((), "none", "this release has no packages for the GPUs found: gfx1100")
 
 
 def test_nothing_is_selected_without_a_gpu_and_a_default(load_sdk: Load) -> None:
@@ -179,7 +179,7 @@ def test_selected_extra_requires_the_package_of_each_family(load_sdk: Load) -> N
 
 def test_selected_extra_says_what_to_do_when_nothing_is_selected(load_sdk: Load) -> None:
     requirement = (
-        "rocm-sdk-core==7.2.0.dev0+no.amd.gpu.was.found.so.ask.for.one.of.the.extras.device.gfx906.device.gfx1030"
+        "rocm-sdk-core==7.2.0.dev0+no.amd.gpu.was.found.so.request.one.of.the.extras.device.gfx906.device.gfx1030"
     )
     assert extras(load_sdk, {}, version="7.2.0.dev0+abc")["device"] == [[requirement, ""]]
 

@@ -73,7 +73,7 @@ def test_device_without_a_gpu_is_refused_with_what_to_ask_for(
     assert done.returncode != 0
     # Then both show the same words, uv with its own line breaks
     assert (
-        "rocm-sdk-core==7.2.0+no.amd.gpu.was.found.so.ask.for.one.of.the.extras.device.gfx906.device.gfx1030"
+        "rocm-sdk-core==7.2.0+no.amd.gpu.was.found.so.request.one.of.the.extras.device.gfx906.device.gfx1030"
     ) in "".join(f"{done.stdout}{done.stderr}".split())
     make_environment(make_set(), tool).install("rocm[device-gfx906]")
 
@@ -105,7 +105,7 @@ def test_family_specific_libraries_without_a_gpu_are_refused(
 ) -> None:
     done = make_environment(make_set(families=FAMILIES), tool).install("rocm[libraries]", check=False)
     assert done.returncode != 0
-    text = "no.amd.gpu.was.found.so.ask.for.one.of.the.extras.libraries.gfx103x.dgpu.libraries.gfx94x.dcgpu"
+    text = "no.amd.gpu.was.found.so.request.one.of.the.extras.libraries.gfx103x.dgpu.libraries.gfx94x.dcgpu"
     assert text in "".join(f"{done.stdout}{done.stderr}".split())
 
 

@@ -111,7 +111,7 @@ def test_library_that_exits_with_success_while_it_is_loaded_fails(environment: I
     source.write_text("#include <unistd.h>\n__attribute__((constructor)) static void go(void) { _exit(0); }\n")
     library = environment.site / "_rocm_sdk_core/lib/libexit.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    assert "the process ended with status 0 during loading" in fail(environment)
+    assert "the process exited with status 0 during loading" in fail(environment)
 
 
 def test_plug_in_that_only_loads_into_its_program_passes(environment: Installed, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_program_that_fails_is_shown_with_its_message(environment: Installed) ->
     script = environment.path / "bin/hipcc"
     assert (
         "failed    core: console scripts run\n"
-        f"          `{script} --version` ended with status 3: broken\n"
+        f"          `{script} --version` exited with status 3: broken\n"
         "          left out: not run because they need a GPU: rocminfo\n"
     ) in fail(environment)
 
@@ -162,7 +162,7 @@ def test_installation_in_a_folder_of_its_own_passes(
     # Its own programs are those that were run
     (modules / "_rocm_sdk_core/bin/hipcc").write_text("#!/bin/sh\nexit 3\n")
     printed = run(test, check=False, environ={"PYTHONPATH": str(modules)}).stdout
-    assert f"`{folder}/bin/hipcc --version` ended with status 3" in printed
+    assert f"`{folder}/bin/hipcc --version` exited with status 3" in printed
 
 
 def test_installation_of_one_user_passes(make_set: MakeSet, tmp_path: Path) -> None:
@@ -240,4 +240,4 @@ def test_devel_without_cmake_files_fails(environment: Installed) -> None:
 def test_link_of_the_tree_that_leads_nowhere_fails(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     (environment.site / "_rocm_sdk_core/share/a,b.txt").unlink()
-    assert "links that point nowhere; reinstall all packages of the set together" in fail(environment)
+    assert "broken links; reinstall all packages in the set together" in fail(environment)

@@ -68,7 +68,10 @@ def test_zstd_archive_that_nothing_can_read_is_named_with_what_is_needed(
     archive = environment.site / "rocm_sdk_devel/_devel.tar.zst"
     assert (done.returncode, done.stderr) == (
         1,
-        f"rocm-sdk: error: {archive}: reading it needs libzstd.so.1 or Python 3.14, or: pip install backports.zstd\n",
+        (
+            f"rocm-sdk: error: {archive}: reading this archive requires libzstd.so.1 or Python 3.14, or: pip install "
+            "backports.zstd\n"
+        ),
     )
 
 
@@ -117,7 +120,9 @@ def test_names_beyond_ascii_are_told_with_what_to_do_where_python_takes_names_fo
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     done = environment.run("rocm-sdk", "init", check=False, **ASCII)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"rocm-sdk: error: {archive}: this Python can't name its files ('ascii' codec ")
+    assert done.stderr.startswith(
+        f"rocm-sdk: error: {archive}: this Python can't represent its file names ('ascii' codec "
+    )
     assert done.stderr.endswith("). Set PYTHONUTF8=1, and run `rocm-sdk init` again.\n")
     environment.run("rocm-sdk", "init", PYTHONUTF8="1")
     assert describe(environment.root)["share/café.txt"]
@@ -136,7 +141,7 @@ def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnv
     data = archive.read_bytes()
     archive.write_bytes(data[: len(data) // 2 + 7])
     message = fail_to_expand(environment)
-    assert message.startswith(f"rocm-sdk: error: {archive}: damaged (")
+    assert message.startswith(f"rocm-sdk: error: {archive}: is damaged (")
     assert message.endswith(f"Reinstall: {REINSTALL}\n")
 
 
@@ -152,7 +157,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(environment: Installed, damag
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     data = archive.read_bytes()
     archive.write_bytes(data[:512] + damage + data[1024:])
-    complete = f"rocm-sdk: error: {archive}: damaged ({why}). Reinstall: {REINSTALL}\n"
+    complete = f"rocm-sdk: error: {archive}: is damaged ({why}). Reinstall: {REINSTALL}\n"
     assert fail_to_expand(environment) == complete
 
 
@@ -160,7 +165,7 @@ def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Inst
     replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(archive.read_bytes()[:1024])
-    complete = f"rocm-sdk: error: {archive}: damaged (its end is missing). Reinstall: {REINSTALL}\n"
+    complete = f"rocm-sdk: error: {archive}: is damaged (its end is missing). Reinstall: {REINSTALL}\n"
     assert fail_to_expand(environment) == complete
 
 
@@ -185,7 +190,7 @@ def test_a_header_that_no_build_writes_is_refused(environment: Installed, header
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(headers + bytes(10240))
     message = fail_to_expand(environment)
-    assert message.startswith(f"rocm-sdk: error: {archive}: damaged ({why}")
+    assert message.startswith(f"rocm-sdk: error: {archive}: is damaged ({why}")
     assert message.endswith(f"Reinstall: {REINSTALL}\n")
 
 
@@ -214,6 +219,6 @@ def test_links_to_several_files_that_packages_lack_are_counted(
     links = tuple((f"lib/{name}", f"../../_rocm_sdk_core/lib/gone.so.{name}") for name in "ab")
     environment = make_environment(make_set(extra_devel=links))
     environment.install("rocm[devel]", "--link-mode=copy")
-    assert "link to 2 files, such as _rocm_sdk_core/lib/gone.so.a, which installed packages lack." in (
+    assert "link to 2 files, such as _rocm_sdk_core/lib/gone.so.a, which the installed packages lack." in (
         fail_to_expand(environment)
     )

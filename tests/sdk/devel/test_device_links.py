@@ -120,7 +120,7 @@ def test_device_packages_that_may_not_be_read_are_named(environment: Installed) 
         folder.chmod(0o755)
     assert (done.returncode, done.stdout) == (0, f"{environment.root}\n")
     assert done.stderr == (
-        f"rocm-sdk: warning: {environment.root} lacks files of installed device packages: "
+        f"rocm-sdk: warning: {environment.root} lacks files from installed device packages: "
         f"[Errno 13] Permission denied: '{folder}'. As a user with write access, run: rocm-sdk init\n"
     )
 
@@ -138,7 +138,7 @@ def test_device_package_of_another_release_is_left_out_with_a_warning(environmen
     [metadata] = environment.site.glob("rocm_sdk_device_gfx906-*.dist-info/METADATA")
     metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
     assert environment.run("rocm-sdk", "init").stderr == (
-        "rocm-sdk: warning: the device package for gfx906 has version 7.1.0, not 7.2.0: its files are not linked\n"
+        "rocm-sdk: warning: the device package for gfx906 has version 7.1.0, not 7.2.0, so its files are not linked\n"
     )
     assert device_files(environment) == []
 
@@ -162,15 +162,15 @@ INSIDE = "expected relative paths that stay inside the tree"
         (b"", f"is not JSON (Expecting value: line 1 column 1 (char 0)); {OBJECT}"),
         (b"\xff", f"is not UTF-8 at byte 0; {OBJECT}"),
         (b"[" * 200_000, f"is nested too deeply; {OBJECT}"),
-        (b"[]", f"holds []; {OBJECT}"),
-        (b"{}", "has {}; expected an object whose 'version' is a text"),
-        (b'{"version": 5}', "has 5 for 'version'; expected an object whose 'version' is a text"),
+        (b"[]", f"contains []; {OBJECT}"),
+        (b"{}", "has {}; expected an object whose 'version' is a string"),
+        (b'{"version": 5}', "has 5 for 'version'; expected an object whose 'version' is a string"),
         (b'{"version": "7.2.0"}', """has {"version": "7.2.0"}; expected an object whose 'links' is a list"""),
         (b'{"version": "7.2.0", "links": "x"}', """has "x" for 'links'; expected an object whose 'links' is a list"""),
-        (b'{"version": "7.2.0", "links": [1]}', "has 1; expected an object whose 'relpath' is a text"),
+        (b'{"version": "7.2.0", "links": [1]}', "has 1; expected an object whose 'relpath' is a string"),
         (
             b'{"version": "7.2.0", "links": [{"relpath": 1}]}',
-            "has 1 for 'relpath'; expected an object whose 'relpath' is a text",
+            "has 1 for 'relpath'; expected an object whose 'relpath' is a string",
         ),
         (b'{"version": "7.2.0", "links": [{"relpath": ""}]}', f"has the path ''; {INSIDE}"),
         (b'{"version": "7.2.0", "links": [{"relpath": "../../x"}]}', f"has the path '../../x'; {INSIDE}"),
@@ -205,8 +205,8 @@ def test_manifest_that_is_a_named_pipe_is_left_out_with_a_warning(environment: I
 @pytest.mark.parametrize(
     ("note", "found"),
     [
-        ("5", "holds 5; expected a list of paths"),
-        ('{"a": 1}', 'holds {"a": 1}; expected a list of paths'),
+        ("5", "contains 5; expected a list of paths"),
+        ('{"a": 1}', 'contains {"a": 1}; expected a list of paths'),
         ("[1]", f"has the path 1; {INSIDE}"),
         ('["../../x"]', f"has the path '../../x'; {INSIDE}"),
     ],
@@ -265,11 +265,13 @@ def test_deleted_links_are_reported_and_init_restores_them(linked: Installed) ->
         (linked.root / name).unlink()
     machine = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
     found = linked.run("rocm-sdk", "doctor", check=False, **machine)
-    text = f"error: {linked.root} lacks links to files of device packages: .device-gfx906 and 3 more\n  rocm-sdk init\n"
+    text = (
+        f"error: {linked.root} lacks links to files from device packages: .device-gfx906 and 3 more\n  rocm-sdk init\n"
+    )
     assert (found.returncode, text in found.stdout) == (1, True)
     # When it is run, then it says what it did, and everything is as before
     assert linked.run("rocm-sdk", "init").stdout == (
-        f"Restored 4 links to files of device packages\nThe ROCm development files are ready in {linked.root}\n"
+        f"Restored 4 links to files from device packages\nThe ROCm development files are ready in {linked.root}\n"
     )
     assert all((linked.root / name).exists() for name in ADDED_906)
     assert text not in linked.run("rocm-sdk", "doctor", check=False, **machine).stdout
@@ -291,7 +293,7 @@ def test_a_user_who_may_not_write_is_told_that_links_are_lacking(
     assert (done.returncode, done.stderr) == (
         status,
         (
-            f"rocm-sdk: {kind}: {environment.root} lacks files of installed device packages: [Errno 13] Permission "
+            f"rocm-sdk: {kind}: {environment.root} lacks files from installed device packages: [Errno 13] Permission "
             f"denied: '{environment.site}/rocm_sdk_devel/__init__.py'. "
             "As a user with write access, run: rocm-sdk init\n"
         ),
@@ -306,7 +308,7 @@ def test_a_user_who_may_not_write_is_told_that_links_are_gone(linked: Installed)
     assert (done.returncode, done.stderr) == (
         1,
         (
-            f"rocm-sdk: error: {linked.root} lacks files of installed device packages: [Errno 13] Permission denied: "
+            f"rocm-sdk: error: {linked.root} lacks files from installed device packages: [Errno 13] Permission denied: "
             f"'{linked.site}/rocm_sdk_devel/__init__.py'. As a user with write access, run: rocm-sdk init\n"
         ),
     )
@@ -336,7 +338,7 @@ def test_init_fails_where_files_of_device_packages_can_not_be_linked(environment
     done = environment.run("python", "-c", _FULL, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"rocm-sdk: error: {environment.root} lacks files of installed device packages: "
+        f"rocm-sdk: error: {environment.root} lacks files from installed device packages: "
         "[Errno 28] No space left on device\n"
     )
     assert environment.run("rocm-sdk", "init").stderr == ""

@@ -121,7 +121,7 @@ def test_record_that_is_none_is_named(environment: Installed, data: bytes, why: 
     record.write_bytes(data)
     done = environment.run("rocm-sdk", "init", check=False)
     assert done.returncode == 1
-    assert done.stderr == (f"rocm-sdk: error: {record}: not a list of files in CSV ({why}). Reinstall: {OVER}\n")
+    assert done.stderr == (f"rocm-sdk: error: {record}: is not a CSV list of files ({why}). Reinstall: {OVER}\n")
 
 
 def test_record_that_is_a_named_pipe_is_named(environment: Installed) -> None:

@@ -189,7 +189,8 @@ def test_a_quota_that_is_used_up_is_told_and_leaves_nothing(environment: Install
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"rocm-sdk: error: The ROCm development files can't be expanded in {environment.site} (Disk quota exceeded). "
-        "Run `rocm-sdk init` once as a user with write access, with enough free space, before using them read-only.\n"
+        "Run `rocm-sdk init` once as a user with write access and with enough free space, before you use "
+        "the files read-only.\n"
     )
     assert environment.files() == before
     assert environment.run("rocm-sdk", "init").stdout == READY.format(environment.root)
@@ -232,7 +233,8 @@ def test_an_archive_that_is_installed_while_another_is_expanded_is_expanded_next
     done = environment.run("python", "-c", _REPLACED, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"rocm-sdk: error: {archive}: another program, such as an installer, replaced it. Run `rocm-sdk init` again.\n"
+        f"rocm-sdk: error: {archive}: was replaced by another program, such as an installer. Run `rocm-sdk init` "
+        "again.\n"
     )
     assert archive.exists()
     replace_archive(environment, member("_rocm_sdk_devel/newer.txt"))

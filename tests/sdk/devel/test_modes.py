@@ -104,8 +104,8 @@ def test_read_only_environment_is_explained(environment: Installed) -> None:
     assert done.returncode == 1
     assert done.stderr == (
         f"hipcc: The ROCm development files can't be expanded in {environment.site} (Permission denied: "
-        f"{environment.site}/rocm_sdk_devel/__init__.py). Run `rocm-sdk init` once as a user with write access, "
-        "with enough free space, before using them read-only.\n"
+        f"{environment.site}/rocm_sdk_devel/__init__.py). Run `rocm-sdk init` once as a user with write access "
+        "and with enough free space, before you use the files read-only.\n"
     )
 
 

@@ -67,7 +67,7 @@ def test_tree_that_was_removed_by_hand_is_explained(environment: Installed) -> N
     environment.run("rocm-sdk", "init")
     (environment.root / ".expanded.json").unlink()
     message = (
-        f"rocm-sdk: error: {environment.root}: the tree is incomplete, and its archive is gone. "
+        f"rocm-sdk: error: {environment.root}: the tree is incomplete, and its archive is missing. "
         f"Reinstall: {REINSTALL}\n"
     )
     assert environment.run("rocm-sdk", "init", check=False).stderr == message

@@ -151,7 +151,7 @@ def test_libraries_of_another_family_are_reported(make_set: Make, make_environme
 def test_a_choice_that_the_release_lacks_is_reported(environment: Any, diagnose: Make) -> None:
     text = (
         "ROCM_SDK_TARGET_FAMILY=nope: ROCm 7.2.0 has no packages for nope on linux. Available: gfx906, gfx1030. "
-        "Choose one of these, or unset the variable to detect the GPU."
+        "Choose one of these families, or unset the variable to detect the GPU."
     )
     finding = ["error", text, "unset ROCM_SDK_TARGET_FAMILY"]
     assert diagnose(environment, 90006, ROCM_SDK_TARGET_FAMILY="nope") == [finding]
@@ -184,7 +184,7 @@ def test_a_choice_matters_to_those_alone_who_have_libraries(make_set: Make, make
         pytest.param(
             "nope",
             "ROCM_SDK_TARGET_FAMILY=nope: ROCm 7.2.0 has no packages for nope on linux. Available: gfx94X-dcgpu, "
-            "gfx103X-dgpu. Choose one of these, or unset the variable to detect the GPU.",
+            "gfx103X-dgpu. Choose one of these families, or unset the variable to detect the GPU.",
             "unset ROCM_SDK_TARGET_FAMILY",
             id="of no family",
         ),

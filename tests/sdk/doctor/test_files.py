@@ -151,7 +151,7 @@ def test_many_files_are_counted(environment: Any, diagnose: Make) -> None:
 def test_changed_bytes_are_found_by_reading_every_file(environment: Any) -> None:
     (environment.site / "_rocm_sdk_core/share/a,b.txt").write_bytes(b"DATA")
     variables = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
-    text = "rocm-sdk-core has modified files: _rocm_sdk_core/share/a,b.txt (other bytes)"
+    text = "rocm-sdk-core has modified files: _rocm_sdk_core/share/a,b.txt (different content)"
     assert text not in environment.run("rocm-sdk", "doctor", check=False, **variables).stdout
     done = environment.run("rocm-sdk", "doctor", "--deep", check=False, **variables)
     assert done.returncode == 1
@@ -254,7 +254,7 @@ def test_commands_of_an_environment_that_was_moved_are_named(
 ) -> None:
     python = tmp_path / folder / "bin" / "python3"
     write_command(environment, line.format(python=python) + "print(1)\n")
-    text = f"commands of rocm can't start because {python} is missing: rocm-sdk"
+    text = f"commands from rocm can't start because {python} is missing: rocm-sdk"
     assert diagnose(environment, 90006) == [["error", text, REMEDY]]
 
 
@@ -293,7 +293,7 @@ def test_commands_whose_python_is_there_are_fine(environment: Any, diagnose: Mak
 def test_commands_that_are_gone_are_warned_of(environment: Any, diagnose: Make) -> None:
     (environment.python.parent / "rocm-sdk").unlink()
     found = diagnose(environment, 90006)
-    text = f"commands of rocm are missing: {environment.python.parent}/rocm-sdk"
+    text = f"commands from rocm are missing: {environment.python.parent}/rocm-sdk"
     assert [row[:2] for row in found] == [["warning", text]]
     assert "--force-reinstall" in found[0][2]
 
@@ -316,7 +316,7 @@ def test_commands_that_cannot_start_are_named_with_the_reason(
     environment: Any, diagnose: Make, damage: Callable[[Path], object], fault: str
 ) -> None:
     damage(environment.python.parent / "rocm-sdk")
-    text = f"commands of rocm can't start: rocm-sdk ({fault})"
+    text = f"commands from rocm can't start: rocm-sdk ({fault})"
     assert [row[:2] for row in diagnose(environment, 90006)] == [["error", text]]
 
 
@@ -332,7 +332,7 @@ def test_commands_with_other_bytes_than_were_installed_are_warned_of(environment
     script = environment.python.parent / "rocm-sdk"
     size = script.stat().st_size
     script.write_text("#!/bin/sh\n")
-    text = f"commands of rocm changed after installation: rocm-sdk (10 bytes instead of {size})"
+    text = f"commands from rocm changed after installation: rocm-sdk (10 bytes instead of {size})"
     assert [row[:2] for row in diagnose(environment, 90006)] == [["warning", text]]
 
 

@@ -24,7 +24,11 @@ def test_libraries_that_shadow_those_of_the_packages_are_reported(environment: A
         environment, 90006, files=("/usr/lib/old/libamdhip64.so.5",), LD_LIBRARY_PATH="/usr/lib/old:/usr/lib/none"
     )
     assert findings == [
-        ["warning", "LD_LIBRARY_PATH puts /usr/lib/old first, which has libamdhip64.so.5", "unset LD_LIBRARY_PATH"]
+        [
+            "warning",
+            "LD_LIBRARY_PATH makes programs search /usr/lib/old first, which has libamdhip64.so.5",
+            "unset LD_LIBRARY_PATH",
+        ]
     ]
 
 
@@ -39,13 +43,13 @@ def test_libraries_that_shadow_those_of_the_packages_are_reported(environment: A
 def test_relative_folders_start_from_the_working_directory(
     environment: Any, diagnose: Make, value: str, library: str, folder: str
 ) -> None:
-    text = f"LD_LIBRARY_PATH puts {folder} first, which has libamdhip64.so.5"
+    text = f"LD_LIBRARY_PATH makes programs search {folder} first, which has libamdhip64.so.5"
     findings = diagnose(environment, 90006, files=(library,), LD_LIBRARY_PATH=value)
     assert findings[:1] == [["warning", text, "unset LD_LIBRARY_PATH"]]
 
 
 def test_semicolons_separate_folders(environment: Any, diagnose: Make) -> None:
-    text = "LD_LIBRARY_PATH puts /old first, which has libamdhip64.so.5"
+    text = "LD_LIBRARY_PATH makes programs search /old first, which has libamdhip64.so.5"
     findings = diagnose(environment, 90006, files=("/old/libamdhip64.so.5",), LD_LIBRARY_PATH="/nowhere;/old")
     assert findings == [["warning", text, "unset LD_LIBRARY_PATH"]]
 
@@ -62,7 +66,7 @@ def test_semicolons_separate_folders(environment: Any, diagnose: Make) -> None:
 def test_entries_that_are_the_working_directory_are_reported(
     environment: Any, diagnose: Make, value: str, entry: str
 ) -> None:
-    text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from the working directory"
+    text = f"LD_LIBRARY_PATH={value} has {entry}, so programs load libraries from the working directory"
     assert diagnose(environment, 90006, LD_LIBRARY_PATH=value) == [["warning", text, "unset LD_LIBRARY_PATH"]]
 
 

@@ -81,7 +81,7 @@ def test_development_files_in_a_read_only_environment_are_reported(environment: 
     lock = environment.site / "rocm_sdk_devel/__init__.py"
     assert {
         "level": "error",
-        "text": f"the development files are not expanded yet, and {lock} can't be written: compilers and CMake fail",
+        "text": f"the development files are not expanded yet, and {lock} isn't writable: compilers and CMake fail",
         "remedy": "As a user with write access, run: rocm-sdk init",
     } in json.loads(done.stdout)["findings"]
     assert done.returncode == 1
@@ -94,4 +94,4 @@ def test_a_development_tree_that_was_removed_by_hand_is_reported(environment: An
     (_, lacking, _), (level, text, _) = diagnose(environment, 90006)
     assert lacking.startswith("rocm-sdk-devel lacks _rocm_sdk_devel, ")
     assert level == "error"
-    assert text.startswith(f"{environment.root}: the tree is incomplete, and its archive is gone. Reinstall: ")
+    assert text.startswith(f"{environment.root}: the tree is incomplete, and its archive is missing. Reinstall: ")

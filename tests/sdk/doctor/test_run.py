@@ -32,7 +32,7 @@ def test_notes_alone_are_nothing_wrong_and_warnings_no_failure(environment: Any,
     (tmp_path / "libamdhip64.so.5").touch()
     variables = {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "ROCM_PATH": "", "HIP_PATH": ""}
     done = environment.run("rocm-sdk", "doctor", **variables, LD_LIBRARY_PATH="")
-    unread = "Use --deep to check the contents of files, too."
+    unread = "To also check the contents of files, use --deep."
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"No problems found. {unread}")
     deep = environment.run("rocm-sdk", "doctor", "--deep", **variables, LD_LIBRARY_PATH="")
     assert (deep.returncode, deep.stdout.splitlines()[-1]) == (0, "No problems found.")

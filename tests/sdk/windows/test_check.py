@@ -57,13 +57,13 @@ def test_a_dll_that_lacks_another_is_told_with_its_name(check: ModuleType, site:
     path = site.write("_rocm_sdk_libraries/bin/broken.dll", pe_file("broken.dll", "größe.dll"))
     text = check.check_dll(path, 60)
     assert text.startswith(
-        f"{path} can't be loaded: gr\\xc3\\xb6\\xc3\\x9fe.dll, which broken.dll needs, is not in any of "
+        f"{path} can't be loaded: gr\\xc3\\xb6\\xc3\\x9fe.dll, which broken.dll needs, is not in any of these folders: "
     )
 
 
 def test_a_dll_that_ends_its_process_is_told_with_the_exit_code(check: ModuleType, site: WindowsSite) -> None:
     path = site.write("_rocm_sdk_libraries/bin/crashes.dll", pe_file("crashes.dll"))
-    assert check.check_dll(path, 60) == "the process ended with exit code 0x5 during loading"
+    assert check.check_dll(path, 60) == "the process exited with code 0x5 during loading"
 
 
 def test_a_dll_that_hangs_is_told(check: ModuleType, site: WindowsSite) -> None:

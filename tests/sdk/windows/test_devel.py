@@ -136,14 +136,14 @@ def test_a_file_that_can_not_be_made_is_named_with_what_to_do(
     assert fail(devel) == (
         f"The ROCm development files can't be expanded in {devel.path} (Access is denied: "
         f"{devel.path}/_rocm_sdk_core/bin/amdhip64_7.dll). Run `rocm-sdk init` once, while no other program has open "
-        "files there, as a user with write access, with enough free space, before using them read-only."
+        "files there, as a user with write access and with enough free space, before you use the files read-only."
     )
 
 
 def test_a_file_that_its_package_lacks_is_named(devel: WindowsSite) -> None:
     write_archive(devel, {}, {"bin/gone.dll": "_rocm_sdk_core/bin/gone.dll"})
     assert fail(devel) == (
-        "The ROCm development files link to _rocm_sdk_core/bin/gone.dll, which installed packages lack. "
+        "The ROCm development files link to _rocm_sdk_core/bin/gone.dll, which the installed packages lack. "
         "All packages must have version 7.2.0; reinstall them together."
     )
 
@@ -151,7 +151,7 @@ def test_a_file_that_its_package_lacks_is_named(devel: WindowsSite) -> None:
 def test_a_package_that_is_not_installed_is_named_with_the_command(devel: WindowsSite) -> None:
     write_archive(devel, {}, {"bin/x.dll": "_rocm_profiler/bin/x.dll"})
     assert fail(devel) == (
-        "The ROCm development files link to files in _rocm_profiler, which is not installed. "
+        "The ROCm development files link to packages that are not installed: _rocm_profiler. "
         f'Install with: pip install "rocm[devel,profiler]==7.2.0" {FROM_INDEX}'
     )
 

@@ -28,7 +28,7 @@ def test_a_missing_dll_is_found_without_loading_anything_and_told_once(site: Win
     site.write("_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "MSVCP140.dll"))
     [(level, text, remedy)] = check(site)
     assert level == "error"
-    assert text.startswith("MSVCP140.dll, which amdhip64_7.dll needs, is not in any of ")
+    assert text.startswith("MSVCP140.dll, which amdhip64_7.dll needs, is not in any of these folders: ")
     assert remedy == "Install the Microsoft Visual C++ Redistributable for x64"
     assert site.calls.asked == []
 

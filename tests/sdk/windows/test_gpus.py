@@ -121,7 +121,7 @@ def test_a_required_gpu_that_is_absent_is_an_error() -> None:
         (
             "error",
             "a GPU is required, but none was found",
-            "clinfo.exe lists the GPUs that the graphics driver knows",
+            "clinfo.exe lists the GPUs that the graphics driver finds",
         ),
     ]
 
@@ -149,7 +149,7 @@ def test_the_packages_for_windows_are_chosen_for_the_gpus_that_clinfo_lists(site
     other = select(Machine({CLINFO: clinfo("gfx1100")}))
     assert (other.families, other.explanation) == (
         (),
-        "found gfx1100, but this release has no packages for it",
+        "this release has no packages for the GPUs found: gfx1100",
     )
 
 

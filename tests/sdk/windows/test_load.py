@@ -89,7 +89,7 @@ def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(si
         "_rocm_sdk_core/bin/amdhip64_7.dll", pe_file("x.dll", "amd_comgr0713.dll", "rocm_kpack.dll", "KERNEL32.dll")
     )
     assert fail(site, "amdhip64_7.dll", "amdhip64") == (
-        f"{path} can't be loaded: rocm_kpack.dll, which amdhip64_7.dll needs, is not in any of "
+        f"{path} can't be loaded: rocm_kpack.dll, which amdhip64_7.dll needs, is not in any of these folders: "
         f"{searched(site, '_rocm_sdk_core', '_rocm_sdk_libraries')}. "
         "No ROCm package contains rocm_kpack.dll: install the software that provides it, or repair Windows."
     )
@@ -97,7 +97,9 @@ def test_a_missing_dll_is_named_with_who_needs_it_and_where_it_was_looked_for(si
 
 def test_a_dll_that_is_missing_further_down_is_named(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("x.dll", "gone.dll"))
-    assert "gone.dll, which amd_comgr0713.dll needs, is not in any of " in fail(site, "hipblas.dll", "hipblas")
+    assert "gone.dll, which amd_comgr0713.dll needs, is not in any of these folders: " in fail(
+        site, "hipblas.dll", "hipblas"
+    )
 
 
 def test_a_missing_dll_of_the_packages_comes_with_the_command_that_installs_it(site: WindowsSite) -> None:
@@ -192,6 +194,8 @@ def test_a_dll_of_the_packages_that_came_first_is_nothing_to_warn_of(site: Windo
 
 
 def test_names_that_are_not_there_are_refused_before_anything_is_loaded(site: WindowsSite) -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"^Unknown ROCm library 'hipblass'\. Known: amd_comgr, amdhip64, "):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^Unknown ROCm library 'hipblass'\. Known libraries: amd_comgr, amdhip64, "
+    ):
         site.load("rocm_sdk").preload_libraries("amdhip64", "hipblass")
     assert site.names("load") == []

@@ -63,7 +63,9 @@ def test_a_dll_below_does_not_keep_one_from_being_called_missing(site: WindowsSi
     site.calls.broken["amdhip64_7.dll"] = OSError(22, "The specified module could not be found", None, 126)
     load = site.load("rocm_sdk._dlls")
     platform = site.load("rocm_sdk._platform").this_platform()
-    with pytest.raises(OSError, match=r"amd_comgr0713\.dll, which amdhip64_7\.dll needs, is not in any of "):
+    with pytest.raises(
+        OSError, match=r"amd_comgr0713\.dll, which amdhip64_7\.dll needs, is not in any of these folders: "
+    ):
         load.load_dll(site.path / "_rocm_sdk_core/bin/amdhip64_7.dll", platform)
 
 
@@ -99,5 +101,7 @@ def test_no_folder_of_the_working_directory_is_one_in_which_dlls_are_looked_for(
 def test_a_dll_in_the_working_directory_does_not_keep_one_from_being_called_missing(site: WindowsSite) -> None:
     site.write("_rocm_sdk_core/bin/amd_comgr0713.dll", pe_file("amd_comgr0713.dll", "rocblas.dll"))
     site.calls.broken["amd_comgr0713.dll"] = OSError(22, "The specified module could not be found", None, 126)
-    with pytest.raises(OSError, match=r"rocblas\.dll, which amd_comgr0713\.dll needs, is not in any of "):
+    with pytest.raises(
+        OSError, match=r"rocblas\.dll, which amd_comgr0713\.dll needs, is not in any of these folders: "
+    ):
         site.load("rocm_sdk").preload_libraries("amd_comgr")

@@ -90,7 +90,7 @@ def _init(options: argparse.Namespace) -> int:
     root = _devel_root(is_strict=True)
     restored = int(import_module(f"{__package__}._devel").restore_device_links())
     if restored and not options.quiet:
-        _print(f"Restored {restored} {'link' if restored == 1 else 'links'} to files of device packages")
+        _print(f"Restored {restored} {'link' if restored == 1 else 'links'} to files from device packages")
     if not options.quiet:
         _print(f"The ROCm development files are ready in {root}")
     return 0

@@ -48,7 +48,7 @@ def get_devel_root(*, is_strict: bool = False) -> Path:
 
 
 def restore_device_links() -> int:
-    """Restore links to files of device packages that were removed, and return the number of restored links.
+    """Restore removed links to files from device packages, and return the number of restored links.
 
     Raises `ModuleNotFoundError` if rocm-sdk-devel isn't installed, and `DevelError` if a file can't be linked.
     """
@@ -62,7 +62,7 @@ def restore_device_links() -> int:
 def _lack_text(place: DevelPlace, error: OSError) -> str:
     is_refused = isinstance(error, PermissionError) or error.errno == errno.EROFS
     remedy = ". As a user with write access, run: rocm-sdk init" if is_refused else ""
-    return f"{place.root} lacks files of installed device packages: {error}{remedy}"
+    return f"{place.root} lacks files from installed device packages: {error}{remedy}"
 
 
 def require_whole(place: DevelPlace) -> dict[str, object]:
@@ -72,9 +72,8 @@ def require_whole(place: DevelPlace) -> dict[str, object]:
     """
     state = place.read_state()
     if not state:
-        msg = (
-            f"{place.root}: the tree is incomplete, and its archive is gone. Reinstall: {reinstallation_hint('devel')}"
-        )
+        found = f"{place.root}: the tree is incomplete, and its archive is missing"
+        msg = f"{found}. Reinstall: {reinstallation_hint('devel')}"
         raise DevelError(msg)
     linked = state.get("packages")
     packages = map(str, linked) if isinstance(linked, list) else ()

@@ -49,14 +49,14 @@ def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
 def _open_stream(archive: Path) -> IO[bytes]:
     stream: IO[bytes] | None
     if archive.suffix == ".xz":
-        stream, needed = open_xz(archive), "a Python with the module lzma"
+        stream, needed = open_xz(archive), "a Python with the lzma module"
     elif archive.suffix == ".zst":
         library = "" if this_platform().is_windows else "libzstd.so.1 or "
         stream, needed = open_zstd(archive), f"{library}Python 3.14, or: pip install backports.zstd"
     else:
         return archive.open("rb")
     if stream is None:
-        msg = f"{archive}: reading it needs {needed}"
+        msg = f"{archive}: reading this archive requires {needed}"
         raise DevelError(msg)
     return stream
 

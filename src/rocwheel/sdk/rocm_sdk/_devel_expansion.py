@@ -1,6 +1,6 @@
 """Expands the archive of development files into the tree ``_rocm_sdk_devel``.
 
-A rename makes the complete tree appear at once. Until then, the folder of the tree is empty. RECORD of rocm-sdk-devel
+A rename makes the complete tree appear in one step. Until then, the tree's folder is empty. RECORD of rocm-sdk-devel
 is always correct, so an uninstall also removes files that a killed process left behind. The next process starts over.
 """
 
@@ -41,7 +41,9 @@ def ensure_expanded(place: DevelPlace) -> None:
                     _expand(place, archive, made_from)
                 list_tree(place, archive, linked_files(place))
                 if _file_facts(archive) != made_from["archive_file"]:
-                    msg = f"{archive}: another program, such as an installer, replaced it. Run `rocm-sdk init` again."
+                    msg = (
+                        f"{archive}: was replaced by another program, such as an installer. Run `rocm-sdk init` again."
+                    )
                     raise DevelError(msg)
                 place.scratch.touch()  # if this process can't finish this work, the next process does
                 archive.unlink()
@@ -83,8 +85,8 @@ def _failure_text(place: DevelPlace, error: OSError) -> str:
     others = ", while no other program has open files there," if this_platform().is_windows else ""
     return (
         f"The ROCm development files can't be expanded in {place.site} ({error.strerror}{where}). "
-        f"Run `rocm-sdk init` once{others} as a user with write access, with enough free space, "
-        "before using them read-only."
+        f"Run `rocm-sdk init` once{others} as a user with write access and with enough free "
+        "space, before you use the files read-only."
     )
 
 
@@ -105,7 +107,7 @@ def _expand(place: DevelPlace, archive: Path, made_from: dict[str, object]) -> N
 
 
 def _make_root(place: DevelPlace) -> None:
-    """Remove the marker of a complete tree, and then create or empty the folder of the tree."""
+    """Remove the marker of a complete tree, and then create or empty the tree's folder."""
     if place.root.is_symlink() or place.root.is_file():
         place.root.unlink()
     if not place.root.exists():
@@ -127,10 +129,11 @@ def _fill(place: DevelPlace, tree: DevelTree, archive: Path) -> None:
     except (DevelError, OSError):
         raise
     except UnicodeEncodeError as e:
-        msg = f"{archive}: this Python can't name its files ({e}). Set PYTHONUTF8=1, and run `rocm-sdk init` again."
+        found = f"{archive}: this Python can't represent its file names ({e})"
+        msg = f"{found}. Set PYTHONUTF8=1, and run `rocm-sdk init` again."
         raise DevelError(msg) from e
     except Exception as e:  # each decompressor raises its own errors
-        msg = f"{archive}: damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
+        msg = f"{archive}: is damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
         raise DevelError(msg) from e
 
 
@@ -208,7 +211,7 @@ class DevelTree:
             first, count = self._missing[0], len(self._missing)
             what = f"{first}, which" if count == 1 else f"{count} files, such as {first}, which"
             msg = (
-                f"The ROCm development files link to {what} installed packages lack. "
+                f"The ROCm development files link to {what} the installed packages lack. "
                 f"All packages must have version {_build_info.VERSION}; reinstall them together."
             )
             raise DevelError(msg)

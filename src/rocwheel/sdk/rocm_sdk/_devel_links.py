@@ -38,7 +38,7 @@ NOTES = ".device_links"
 
 
 def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
-    """Return the size and time of the manifest of each installed device package, so that changes can be detected.
+    """Return the size and time of each installed device package's manifest, so that changes can be detected.
 
     Raises `OSError` if the packages can't be listed.
     """
@@ -85,7 +85,7 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     """Update the links for the installed device packages. The caller holds the lock.
 
     With ``again``, the links are updated even if the set of packages didn't change. The process may be killed at any
-    time, so paths are noted before they are linked, and the state is written last. Paths at which the tree has its own
+    time, so paths are noted before they are linked, and the state is written last. Paths where the tree has its own
     file are not noted. The RECORD line of the tree's folder covers the links. A separate line for each link would be
     wrong as soon as the device package changed.
     """
@@ -137,8 +137,8 @@ def _read_manifest(place: DevelPlace, target: str, tell: Warn) -> list[str]:
     version = _distribution_version(place, target) or version
     if release_of(version) != release_of(_build_info.VERSION):
         tell(
-            f"the device package for {target} has version {version}, not {_build_info.VERSION}: "
-            "its files are not linked"
+            f"the device package for {target} has version {version}, not {_build_info.VERSION}, "
+            "so its files are not linked"
         )
         return []
     return paths
@@ -161,7 +161,6 @@ def _distribution_version(place: DevelPlace, target: str) -> str:
 
 
 def _noted(place: DevelPlace, target: str) -> list[str]:
-    """Return the linked paths of a target."""
     note = place.root / NOTES / f"{target}.json"
     return _read_note(note, _ignore) if is_there(note) else []
 
@@ -195,7 +194,7 @@ def read_manifest(manifest: Path) -> tuple[str, list[str]]:
     try:
         document = read_json(manifest, dict, expected)
     except FileNotFoundError as e:
-        raise DamagedFileError(manifest, "points nowhere", expected) from e
+        raise DamagedFileError(manifest, "is a broken link", expected) from e
     version = read_field(manifest, document, "version", str)
     links = read_field(manifest, document, "links", list)
     return version, [_read_path(manifest, read_field(manifest, link, "relpath", str)) for link in links]

@@ -151,7 +151,7 @@ def missing_packages_text(modules: list[str]) -> str:
         if name in starts and any(m.startswith(starts[name]) for m in modules)
     ]
     return (
-        f"The ROCm development files link to files in {', '.join(modules)}, which is not installed. "
+        f"The ROCm development files link to packages that are not installed: {', '.join(modules)}. "
         f"Install with: {installation_hint('devel', *logical)}"
     )
 

@@ -52,7 +52,7 @@ WINDOWS_TARGET_FAMILIES = available_families("win32")
 
 
 class PackageEntry(NamedTuple):
-    """A package of the set."""
+    """A package in the set."""
 
     logical_name: str
     dist_package_template: str
@@ -191,7 +191,7 @@ def build_per_target_extras() -> dict[str, list[str]]:
 
 
 def build_install_requires(target_family: str | None = None) -> list[str]:
-    """Return the requirements of ``rocm`` itself, including those that depend on the family if one is given."""
+    """Return the requirements of ``rocm`` itself, including requirements for ``target_family``, if specified."""
     chosen: list[str] = getattr(_build_info, "REQUIRES_SELECTED", [])
     selected = [text.format(family=target_family) for text in chosen if target_family]
     return [*_build_info.REQUIRES, *selected]

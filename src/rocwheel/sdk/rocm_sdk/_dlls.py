@@ -164,10 +164,10 @@ def _find_missing(path: Path, searched: Sequence[str], calls: WindowsCalls) -> I
 
 
 def describe_missing(missing: MissingDll, searched: Sequence[str]) -> str:
-    """Return text that names a missing DLL, the DLL that needs it, and the searched folders."""
+    """Return text about a missing DLL, the DLL that needs it, and the searched folders."""
     if missing.fault:
         return f"{missing.name} {missing.fault}"
-    return f"{missing.name}, which {missing.needed_by} needs, is not in any of {', '.join(searched)}"
+    return f"{missing.name}, which {missing.needed_by} needs, is not in any of these folders: {', '.join(searched)}"
 
 
 def _remedies_of(missing: Sequence[MissingDll]) -> str:
@@ -235,7 +235,7 @@ def check_dll(path: Path, time_limit: float) -> str:
         return f"{path} did not load within {time_limit:g} seconds"
     if LOADED in done.stdout.split():
         return ""
-    ended = f"the process ended with exit code {done.returncode & 0xFFFFFFFF:#x} during loading"
+    ended = f"the process exited with code {done.returncode & 0xFFFFFFFF:#x} during loading"
     return done.stderr.strip() or ended
 
 

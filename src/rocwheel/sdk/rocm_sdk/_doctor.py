@@ -1,4 +1,4 @@
-"""Implements ``rocm-sdk doctor``, which prints problems and remedies, or a report for other people."""
+"""Implements ``rocm-sdk doctor``, which prints problems and remedies, or a report to share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _as_text(gpus: list[Gpu], diagnoses: list[Diagnosis], deep: bool) -> str:
     lines = [f"GPUs: {', '.join(gpu.target for gpu in gpus)}"] if gpus else []
     lines += map(str, diagnoses)
     if all(diagnosis.level == NOTE for diagnosis in diagnoses):
-        unread = "" if deep else " Use --deep to check the contents of files, too."
+        unread = "" if deep else " To also check the contents of files, use --deep."
         lines.append(f"No problems found.{unread}")
     return "".join(f"{line}\n" for line in lines)
 

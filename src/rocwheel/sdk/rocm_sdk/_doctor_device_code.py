@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_device_code(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
-    """Return diagnoses about the device code for the targets of the GPUs.
+    """Return diagnoses about the device code for the GPUs' targets.
 
     Missing code is an error. For integrated GPUs, it is a warning, or a note if there is another GPU. Libraries that
     contain the code for all GPUs don't need a package for a GPU. Device packages may have whole libraries while the
@@ -125,7 +125,8 @@ def check_libraries(system: System) -> list[Diagnosis]:
             target, level = base_target(gpu.target), NOTE if gpu.integrated else WARNING
             levels[target] = WARNING if WARNING in (levels.get(target), level) else NOTE
     used = f"the libraries for {choice.device}" if choice.device else "the libraries for all GPUs"
-    remedy = "Run a process for each kind of GPU, and hide other kinds from it: export ROCR_VISIBLE_DEVICES=NUMBERS"
+    hiding = "export ROCR_VISIBLE_DEVICES=NUMBERS"
+    remedy = f"Run a separate process for each kind of GPU, and hide the other kinds from it: {hiding}"
     return [
         Diagnosis(level, f"a process that sees all GPUs uses {used}, which have no code for {target}", remedy)
         for target, level in levels.items()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ABSENT = "is absent"
 
-REFUSED = "may not be read"
+REFUSED = "permission denied"
 
 UNCHECKED = "its files can't be checked, and installers can't remove them"
 
@@ -113,7 +113,7 @@ def difference(path: Path, digest: str, size: str, deep: bool) -> str:
         return "not a file"
     if (digest or size) and not os.access(path, os.R_OK):
         return REFUSED
-    return "other bytes" if deep and digest.startswith("sha256=") and digest != describe_file(path)[0] else ""
+    return "different content" if deep and digest.startswith("sha256=") and digest != describe_file(path)[0] else ""
 
 
 def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
@@ -126,7 +126,6 @@ def check_scripts(*, deep: bool = False) -> list[Diagnosis]:
 
 
 def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
-    """Yield diagnoses about the commands of a package."""
     try:
         rows = read_outside(dist)
     except RECORD_ERRORS:  # `check_files` reports these errors
@@ -137,7 +136,7 @@ def _check_commands(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
         if named and _is_absent(named):
             lost.setdefault(named, []).append(path.name)
     for absent, names in lost.items():
-        yield Diagnosis(ERROR, f"commands of {dist} can't start because {absent} is missing: {listed(names)}", REMEDY)
+        yield Diagnosis(ERROR, f"commands from {dist} can't start because {absent} is missing: {listed(names)}", REMEDY)
     # Check only the script folder that belongs to the package's location. A ``--target`` folder has no such folder.
     site = os.path.realpath(str(find_distribution(dist).locate_file("")))
     schemes = map(sysconfig.get_paths, sysconfig.get_scheme_names())
@@ -166,11 +165,11 @@ def _compare_commands(dist: str, commands: list[Row], deep: bool) -> Iterator[tu
     changed = [f"{path.name} ({change})" for path, change in found.items() if change]
     if broken:
         text = listed([f"{path.name} ({fault})" for path, fault in broken.items()])
-        yield ERROR, f"commands of {dist} can't start: {text}"
+        yield ERROR, f"commands from {dist} can't start: {text}"
     if gone:
-        yield WARNING, f"commands of {dist} are missing: {listed(gone)}"
+        yield WARNING, f"commands from {dist} are missing: {listed(gone)}"
     if changed:
-        yield WARNING, f"commands of {dist} changed after installation: {listed(changed)}"
+        yield WARNING, f"commands from {dist} changed after installation: {listed(changed)}"
 
 
 def _command_fault(path: Path) -> str:

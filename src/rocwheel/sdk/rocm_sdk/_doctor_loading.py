@@ -44,12 +44,12 @@ def check_library_path(system: System) -> Iterator[Diagnosis]:
     for folder in dict.fromkeys(map(system.absolute, entries)):
         names = _foreign_libraries(system, folder)
         if names:
-            text = f"LD_LIBRARY_PATH puts {folder} first, which has {', '.join(names)}"
+            text = f"LD_LIBRARY_PATH makes programs search {folder} first, which has {', '.join(names)}"
             yield Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")
     relative = [entry for entry in entries if not entry.startswith(("/", "$"))]
     if relative:
         entry = f"the relative entry {relative[0]}" if relative[0] else "an empty entry"
-        text = f"LD_LIBRARY_PATH={value} has {entry}: programs load libraries from the working directory"
+        text = f"LD_LIBRARY_PATH={value} has {entry}, so programs load libraries from the working directory"
         yield Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH")
 
 
@@ -116,7 +116,7 @@ def _foreign_libraries(system: System, folder: str) -> list[str]:
 
 def _is_own(system: System, path: str) -> bool:
     """Return whether a path is in a folder of these packages."""
-    real = Path(system.real_path(path))  # `Path.resolve` raises this error for a loop of symlinks
+    real = Path(system.real_path(path))  # `Path.resolve` can raise an error for a symlink loop
     return any(real.is_relative_to(root.resolve()) for root in _own_roots())
 
 

@@ -103,7 +103,7 @@ def check_devel() -> list[Diagnosis]:
         locked = next((path for path in needed if not os.access(path, os.W_OK)), None)
         if locked is None:
             return []
-        text = f"the development files are not expanded yet, and {locked} can't be written: compilers and CMake fail"
+        text = f"the development files are not expanded yet, and {locked} isn't writable: compilers and CMake fail"
         return [Diagnosis(ERROR, text, "As a user with write access, run: rocm-sdk init")]
     try:
         require_whole(place)
@@ -116,9 +116,9 @@ def _check_links(place: DevelPlace) -> list[Diagnosis]:
     try:
         absent = absent_links(place)
     except OSError as e:
-        return [Diagnosis(ERROR, f"links to files of device packages can't be checked: {e}", "")]
+        return [Diagnosis(ERROR, f"links to files from device packages can't be checked: {e}", "")]
     if not absent:
         return []
     rest = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-    text = f"{place.root} lacks links to files of device packages: {absent[0]}{rest}"
+    text = f"{place.root} lacks links to files from device packages: {absent[0]}{rest}"
     return [Diagnosis(ERROR, text, "rocm-sdk init")]

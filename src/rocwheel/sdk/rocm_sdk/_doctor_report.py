@@ -82,7 +82,7 @@ def _choice_when_installed() -> str:
 
 def _choice_now(system: System) -> str:
     if not _build_info.FAMILIES:
-        return "no choice is needed: this release has no packages for single GPUs"
+        return "no choice is needed: this release has no packages for individual GPUs"
     try:
         return select(system).explanation
     except ValueError as e:

@@ -111,7 +111,7 @@ def _mode(path: Path) -> int:
 
 
 SHOWN = 60
-"""The maximum number of characters of an invalid value that a message shows."""
+"""The maximum length of an invalid value in a message."""
 
 
 class DamagedFileError(ValueError):
@@ -145,7 +145,7 @@ def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
     except RecursionError as e:
         raise DamagedFileError(path, "is nested too deeply", expected) from e
     if not isinstance(value, kind):
-        raise DamagedFileError(path, f"holds {_show(value)}", expected)
+        raise DamagedFileError(path, f"contains {_show(value)}", expected)
     return value
 
 
@@ -160,7 +160,7 @@ def read_field(path: Path, value: Any, name: str, kind: type[Kind]) -> Kind:
     return field
 
 
-_NAMES: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
+_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 
 
 def _show(value: Any) -> str:

@@ -65,7 +65,7 @@ NONE_FOUND = Diagnosis(NOTE, "no AMD GPU was found", "")
 MISSING = Diagnosis(ERROR, "a GPU is required, but none was found", "lspci -d 1002: lists AMD devices")
 """The diagnosis if a required GPU is absent."""
 
-MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists the GPUs that the graphics driver knows")
+MISSING_ON_WINDOWS = MISSING._replace(remedy="clinfo.exe lists the GPUs that the graphics driver finds")
 
 
 def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:

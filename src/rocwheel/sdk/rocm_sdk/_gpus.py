@@ -79,7 +79,7 @@ def detect_gpus(system: System) -> list[Gpu]:
 def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     """Return the GPUs in the order of their nodes, and errors for invalid variables and files.
 
-    The GPUs come from the first of these that applies:
+    The GPUs come from the first of these sources that applies:
 
     1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: no GPUs.
     2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: a list of targets, separated by commas.

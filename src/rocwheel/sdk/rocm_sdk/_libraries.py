@@ -64,7 +64,7 @@ def _describe(name: str) -> _build_info.LibraryInfo:
     try:
         return _build_info.LIBRARIES[name]
     except KeyError:
-        msg = f"Unknown ROCm library {name!r}. Known: {', '.join(_build_info.LIBRARIES)}"
+        msg = f"Unknown ROCm library {name!r}. Known libraries: {', '.join(_build_info.LIBRARIES)}"
         raise ModuleNotFoundError(msg) from None
 
 
@@ -93,7 +93,7 @@ def load_chosen(name: str, mode: int) -> dict[Path, ctypes.CDLL]:
     if there and others:
         msg = (
             f"This process uses the ROCm libraries for {choice.device}, which have no code for {others}. "
-            "Run a process for each kind of GPU, and hide other kinds from it with ROCR_VISIBLE_DEVICES."
+            "Run a separate process for each kind of GPU, and hide the other kinds from it with ROCR_VISIBLE_DEVICES."
         )
         warnings.warn(msg, RuntimeWarning, stacklevel=3)
     return {path: _load(path, chosen, mode) for path, chosen in there.items()}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class OutputError(Exception):
     """Standard output can't be written to.
 
-    This is not an `OSError`: argparse ignores those, and commands blame files for them.
+    This is not an `OSError`, because argparse ignores such errors, and commands attribute them to files.
     """
 
     def __init__(self, reason: OSError) -> None:

@@ -29,7 +29,7 @@ SITE = Path(__file__).parent.parent
 
 
 class Package(NamedTuple):
-    """A distribution of the set."""
+    """A distribution in the set."""
 
     dist: str
     """The name of the distribution, such as ``rocm-sdk-core``."""
@@ -77,7 +77,7 @@ def find_module(name: str) -> Path | None:
 
 
 def library_family() -> str:
-    """Return the family whose libraries to use: the user's choice, the installed family, or the first one for the GPU.
+    """Return the family whose libraries to use: the user's choice, the installed family, or the GPU's first family.
 
     Return an empty string if no family is installed and no family can be chosen. Unavailable choices are ignored.
     """
@@ -120,7 +120,7 @@ def installed_devices() -> list[str]:
 
 
 def metadata_folders(site: Path, dist: str) -> list[Path]:
-    """Return all ``.dist-info`` folders of a distribution. There may be more than the one that the installer created.
+    """Return all ``.dist-info`` folders of a distribution. There may be others in addition to the installer's folder.
 
     Raises `OSError` if ``site`` can't be listed. `Path.glob` would return an empty result.
     """
@@ -173,7 +173,7 @@ def _relative_folders() -> list[str]:
     Python turns these entries into absolute paths. The result is empty if the working directory was removed.
     """
     try:
-        here = os.getcwd()  # noqa: PTH109 (as the entries, no path object)
+        here = os.getcwd()  # noqa: PTH109 (text, like the entries)
     except OSError:
         return []
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)

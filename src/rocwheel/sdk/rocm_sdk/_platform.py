@@ -292,7 +292,7 @@ class WindowsCalls:
         """Load a DLL by its absolute path, with its dependencies. Raises `OSError`.
 
         ctypes uses ``LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR``. Windows then searches the
-        folders of the DLL and of the program, the added folders, and System32, but not PATH.
+        DLL's folder, the program's folder, the added folders, and System32, but not PATH.
         """
         library: ctypes.CDLL = self._ctypes.CDLL(path)
         return library

@@ -34,7 +34,7 @@ def preload_libraries(*shortnames: str, rtld_global: bool = True) -> None:
     """Load each public library once, so that libraries that are loaded later find it by its SONAME.
 
     If device packages have whole libraries, load the libraries for this machine's GPU after their dependencies. A
-    library that was loaded earlier without this function is the one for all GPUs, and causes a warning. On Windows,
+    library that was loaded earlier without this function is the library for all GPUs, and causes a warning. On Windows,
     load dependencies first, each by its absolute path, and add the packages' folders to the DLL search path. Raises the
     same errors as `find_libraries`, and `OSError` for a library that can't be loaded.
     """

@@ -2,7 +2,7 @@
 
 https://packaging.python.org/specifications/recording-installed-packages/.
 
-No line ever lists a missing file. During the expansion, two lines list the folders of the package and of the tree. pip
+No line ever lists a missing file. During the expansion, two lines list the package's folder and the tree's folder. pip
 and uv remove a listed folder with all its contents, so an uninstall also removes the files of a killed process. The
 line of the tree's folder stays. Without it, pip would leave broken links behind.
 """
@@ -148,7 +148,7 @@ def _read_own(record: Path) -> list[list[str]]:
         msg = f"{e}. Remove it, and reinstall: {overwriting_hint('devel')}"
         raise DevelError(msg) from e
     except (UnicodeDecodeError, csv.Error) as e:
-        msg = f"{record}: not a list of files in CSV ({e}). Reinstall: {overwriting_hint('devel')}"
+        msg = f"{record}: is not a CSV list of files ({e}). Reinstall: {overwriting_hint('devel')}"
         raise DevelError(msg) from e
 
 
@@ -158,7 +158,7 @@ def _rows(record: Path) -> list[list[str]]:
 
 
 def _rows_besides(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
-    """Return the rows, except those of the tree and of the package's folder."""
+    """Return the rows, except the rows for the tree and for the package's folder."""
     return [row for row in rows if row[0].partition("/")[0] != place.root.name and row[0] != place.package.name]
 
 

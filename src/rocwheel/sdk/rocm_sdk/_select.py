@@ -74,7 +74,7 @@ def _no_packages(choice: str, unknown: list[str], platform: str) -> ValueError:
     return ValueError(
         f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {', '.join(unknown)} on "
         f"{platform}. Available: {_available(platform)}. "
-        "Choose one of these, or unset the variable to detect the GPU."
+        "Choose one of these families, or unset the variable to detect the GPU."
     )
 
 
@@ -102,7 +102,7 @@ def _select_detected(system: System) -> Selection | None:
         notes += _explain_others(serving)
         notes += [f"this release has no packages for {', '.join(without)}"] if without else []
         return Selection(families, "detection", "; ".join([*notes, *map(str, problems)]))
-    return Selection((), "none", f"found {', '.join(targets)}, but this release has no packages for it")
+    return Selection((), "none", f"this release has no packages for the GPUs found: {', '.join(targets)}")
 
 
 def _explain_others(serving: dict[str, str | None]) -> list[str]:
@@ -120,7 +120,7 @@ def _explain_others(serving: dict[str, str | None]) -> list[str]:
 def _select_default(system: System) -> Selection:
     default = _build_info.DEFAULT_FAMILY
     if default and default in available_families(system.platform):
-        return Selection((default,), "default", f"{default} is the default of this release; no AMD GPU was found")
+        return Selection((default,), "default", f"{default} is this release's default; no AMD GPU was found")
     return Selection((), "none", "no AMD GPU was found")
 
 
@@ -140,7 +140,7 @@ def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[st
 
 
 def choose_requires(selection: Selection, platform: str) -> list[str]:
-    """Return the requirements of `rocm` without an extra, including those that depend on the selection.
+    """Return the requirements of `rocm` without an extra, including requirements that depend on the selection.
 
     Raises `ValueError` with the remedy if there is no selection.
     """
@@ -160,7 +160,7 @@ def _refusal(extra: str, selection: Selection, platform: str) -> str:
     text = f"this release has no {extra} packages for {platform}"
     if families:
         extras = " ".join(f"{extra}-{family}" for family in families)
-        text = f"{selection.explanation} so ask for one of the extras {extras}"
+        text = f"{selection.explanation} so request one of the extras {extras}"
     # pip shows the label as written. uv shows the normalized label, which is lowercase with dots between words.
     label = ".".join(re.findall("[a-z0-9]+", text.lower()))
     public_version = _build_info.VERSION.partition("+")[0]

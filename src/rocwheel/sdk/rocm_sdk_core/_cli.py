@@ -1,6 +1,6 @@
 """Entry points of the console scripts.
 
-Each one runs the program with the same name, in the development tree if possible.
+Each script runs the program with the same name, from the development tree if possible.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class PlainResult(unittest.TestResult):
         self._faults.append(str(err[1]) or type(err[1]).__name__)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Error | None) -> None:
-        """Record the reason for the failure of one of several libraries or programs."""
+        """Record why one of several libraries or programs failed."""
         super().addSubTest(test, subtest, err)
         if err:
             self._faults.append(str(err[1]) or type(err[1]).__name__)

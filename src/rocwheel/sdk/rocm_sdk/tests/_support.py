@@ -113,8 +113,8 @@ def check_load(path: Path) -> str:
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if text == LOADED:
         return ""
-    ended = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-    return text or f"the process ended {ended} during loading"
+    ended = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+    return text or f"the process {ended} during loading"
 
 
 def needs_its_program(path: Path, problem: str) -> bool:
@@ -162,7 +162,7 @@ def read_scripts(package: str) -> dict[str, Any]:
 
 
 def find_script(package: str, name: str) -> Path | None:
-    """Return the path of a console script of a package (``core``, ``profiler``), or `None`.
+    """Return the path of a package's console script (``core``, ``profiler``), or `None`.
 
     The script must import the package's entry points. A system ROCm has other programs with the same names.
     """
@@ -219,12 +219,12 @@ def run_script(script: Path, arguments: list[str]) -> str:
             command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False, cwd=folder, env=_environment()
         )
     except subprocess.TimeoutExpired:
-        return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
+        return f"`{' '.join(command)}` timed out after {TIME_LIMIT} seconds"
     except OSError as e:
         return f"`{' '.join(command)}` can't be run ({e.strerror})"
     if done.returncode == 0:
         return ""
-    return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
+    return f"`{' '.join(command)}` exited with status {done.returncode}: {done.stderr.strip()[-2000:]}"
 
 
 def _environment() -> dict[str, str]:

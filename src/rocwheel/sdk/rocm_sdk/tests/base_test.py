@@ -27,7 +27,7 @@ class BaseTest(unittest.TestCase):
             self.fail(f"{META} has version {_build_info.VERSION}, but {deviating}")
 
     def test_packages_are_side_by_side(self) -> None:
-        """Check the folders, because run paths lead from one package to another through the common folder."""
+        """Check the folders, because run paths point from one package to another through the common folder."""
         roots = {name: find_root(name) for name in ("core", "libraries", "profiler")}
         places = {name: root.parent for name, root in roots.items() if root}
         if len(set(places.values())) > 1:
@@ -35,7 +35,7 @@ class BaseTest(unittest.TestCase):
             self.fail(f"the packages must be in one folder: {listed}")
 
     def test_metadata_names_the_command(self) -> None:
-        """Check the metadata from which installers create ``rocm-sdk``. ``python -m rocm_sdk`` works without it."""
+        """Check the metadata that installers use to create ``rocm-sdk``. ``python -m rocm_sdk`` works without it."""
         scripts = [entry.name for entry in find_distribution(META).entry_points if entry.group == "console_scripts"]
         if "rocm-sdk" not in scripts:
             self.fail(f"the metadata of {META} lacks the console script rocm-sdk")

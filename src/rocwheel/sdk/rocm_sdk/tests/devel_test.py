@@ -28,7 +28,7 @@ class DevelTest(unittest.TestCase):
         links = (path for path in root.rglob("*") if path.is_symlink())
         broken = [str(path) for path in links if not path.exists() and _leads_out(root, path)]
         if broken:
-            self.fail("\n".join(["links that point nowhere; reinstall all packages of the set together:", *broken]))
+            self.fail("\n".join(["broken links; reinstall all packages in the set together:", *broken]))
 
     def test_shared_libraries_load(self) -> None:
         """Check only this package's own libraries. Other libraries are links to libraries that other tests cover."""

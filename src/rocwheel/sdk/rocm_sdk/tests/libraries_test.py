@@ -15,5 +15,5 @@ class LibrariesTest(unittest.TestCase):
         check_public_libraries(self, "libraries")
 
     def test_all_shared_libraries_load(self) -> None:
-        """Check all libraries, including those that others load later, such as plug-ins."""
+        """Check all libraries, including libraries that others load later, such as plug-ins."""
         check_all_libraries(self, "libraries")

@@ -11,7 +11,7 @@ class ProfilerTest(unittest.TestCase):
     """Tests the profilers."""
 
     def test_all_shared_libraries_load(self) -> None:
-        """Check all libraries, including those that others load later, such as plug-ins."""
+        """Check all libraries, including libraries that others load later, such as plug-ins."""
         check_all_libraries(self, "profiler")
 
     def test_console_scripts_run(self) -> None:
