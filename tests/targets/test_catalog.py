@@ -294,7 +294,7 @@ def test_features_survive_expansion() -> None:
 
 
 def test_unknown_family_names_the_nearest() -> None:
-    message = "GPU targets: 'gfx94X-dgpu' isn't a known GPU target or family. Nearest: gfx94X-dcgpu, "
+    message = "GPU targets: 'gfx94X-dgpu' isn't a known GPU target or family. Similar names: gfx94X-dcgpu, "
     with pytest.raises(UnknownTargetError, match=re.escape(message)):
         expand_families(["gfx94X-dgpu"])
 
@@ -418,7 +418,7 @@ def test_targets_that_amd_lists_for_a_version(version: str, targets: str) -> Non
 def test_a_version_whose_matrix_nobody_read_is_refused(version: str) -> None:
     message = (
         f"amd: the targets of ROCm {version} are unknown; expected 6.0 to 6.4, 7.0 to 7.2, 7.9 to 7.14, "
-        "10.0 to 10.1. A newer rocwheel may know more versions."
+        "10.0 to 10.1. A newer version of rocwheel may support it."
     )
     with pytest.raises(UnknownReleaseError, match=f"^{re.escape(message)}$"):
         matrix_for(version, source="amd")
@@ -452,7 +452,7 @@ def test_targets_that_came_in_5_4_are_not_in_5_3() -> None:
 def test_an_unknown_major_version_is_refused_by_name() -> None:
     message = (
         "ROCM_VERSION: the targets of ROCm 8.0 are unknown; expected ROCm 5, 6, 7, or 10. "
-        "A newer rocwheel may know more versions."
+        "A newer version of rocwheel may support it."
     )
     with pytest.raises(UnknownReleaseError, match=f"^{re.escape(message)}$"):
         release_for("8.0", source="ROCM_VERSION")

@@ -127,19 +127,23 @@ def test_nothing_is_loaded_when_nothing_fits() -> None:
 @pytest.mark.parametrize(
     ("code", "agent", "expected"),
     [
-        pytest.param("gfx90a:xnack+", "gfx90a:xnack-", "needs xnack on, but the GPU has it off", id="feature off"),
         pytest.param(
-            "gfx90a:xnack-", "gfx90a", "needs xnack off, but the GPU has it either way", id="feature not known"
+            "gfx90a:xnack+", "gfx90a:xnack-", "requires xnack on, but it is off for the GPU", id="feature off"
+        ),
+        pytest.param(
+            "gfx90a:xnack-", "gfx90a", "requires xnack off, but it is unspecified for the GPU", id="feature not known"
         ),
         pytest.param("gfx906", "gfx1030", "code for another processor", id="other processor"),
         pytest.param("gfx906:xnack+", "gfx1030", "code for another processor", id="other processor and feature"),
         pytest.param(
             "gfx90a:sramecc-:xnack+",
             "gfx90a:sramecc+:xnack-",
-            "needs sramecc off, but the GPU has it on, needs xnack on, but the GPU has it off",
+            "requires sramecc off, but it is on for the GPU, requires xnack on, but it is off for the GPU",
             id="both features",
         ),
-        pytest.param("gfx9-4-generic:xnack+", "gfx942", "needs xnack on, but the GPU has it either way", id="generic"),
+        pytest.param(
+            "gfx9-4-generic:xnack+", "gfx942", "requires xnack on, but it is unspecified for the GPU", id="generic"
+        ),
         pytest.param(
             "gfx1030",
             "gfx1031",
@@ -158,7 +162,7 @@ def test_code_that_only_a_new_name_makes_run_is_refused_with_the_command_for_it(
 
 
 def test_an_extended_runtime_refuses_similar_code_for_its_features() -> None:
-    expected = "needs xnack on, but the GPU has it off"
+    expected = "requires xnack on, but it is off for the GPU"
     assert explain(_id("gfx900:xnack+"), _id("gfx902:xnack-"), Runtime.EXTENDED) == expected
 
 

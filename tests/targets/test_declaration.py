@@ -41,15 +41,15 @@ def test_targets_of_newer_compilers_are_declared_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        pytest.param(b"{", "x: malformed (Input data was truncated)", id="cut off"),
+        pytest.param(b"{", "x: is malformed (Input data was truncated)", id="cut off"),
         pytest.param(
             b'{"schema": "other/1", "rocm_targets": []}',
-            "x: schema 'other/1'; expected rocwheel.rocm-targets/1",
+            "x: has the schema 'other/1'; expected rocwheel.rocm-targets/1",
             id="other schema",
         ),
         pytest.param(
             b'{"schema": "rocwheel.rocm-targets/1", "rocm_targets": "gfx906"}',
-            "x: malformed (Expected `array`, got `str` - at `$.rocm_targets`)",
+            "x: is malformed (Expected `array`, got `str` - at `$.rocm_targets`)",
             id="wrong type",
         ),
     ],

@@ -136,7 +136,7 @@ def test_a_forced_target_with_a_feature_that_its_processor_lacks_is_reported_wit
     assert [gpu.target for gpu in detection.gpus] == ["gfx90a:xnack+"]
     assert " | ".join(map(str, detection.problems)) == (
         "ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'gfx1030:xnack+' sets xnack, which compilers don't accept for its processor; "
-        "expected no feature"
+        "expected no features"
     )
 
 

@@ -118,7 +118,7 @@ def test_copy_names_no_feature_that_runtimes_do_not_name(pairs: str, code: str, 
 @pytest.mark.parametrize("pair", ["gfx900:xnack-=gfx90c:xnack-", "gfx900:xnack+=gfx90c"])
 def test_pair_of_a_feature_that_runtimes_do_not_name_is_refused(pair: str) -> None:
     code, _, agent = pair.partition("=")
-    with pytest.raises(InputError, match=re.escape(f"no rule says that code for {code} runs on {agent}; expected one")):
+    with pytest.raises(InputError, match=re.escape(f"no rule allows code for {code} on {agent}; expected one")):
         parse_pairs(pair)
     assert [str(allowed.agent) for allowed in parse_pairs(pair, force=True)] == [agent]
 
@@ -138,7 +138,7 @@ def test_forced_copy_names_no_feature_that_runtimes_do_not_name_either(code: str
 )
 def test_pair_whose_features_do_not_agree_is_refused(pair: str) -> None:
     code, _, agent = pair.partition("=")
-    with pytest.raises(InputError, match=re.escape(f"no rule says that code for {code} runs on {agent}; expected one")):
+    with pytest.raises(InputError, match=re.escape(f"no rule allows code for {code} on {agent}; expected one")):
         parse_pairs(pair)
 
 
@@ -159,7 +159,7 @@ def test_other_pair_is_accepted_by_force_only() -> None:
     [pair] = parse_pairs("gfx1100=gfx1101", force=True)
     assert str(pair.agent) == "gfx1101"
     message = (
-        "FROM=TO: no rule says that code for gfx1100 runs on gfx1101; expected code with a rule. "
+        "FROM=TO: no rule allows code for gfx1100 on gfx1101; expected code with a rule. "
         "If you know that the code runs, use --force."
     )
     with pytest.raises(InputError, match=re.escape(message)):
@@ -183,7 +183,7 @@ def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None
     [
         ("gfx1030", "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
         ("gfx1030=", "FROM=TO: 'gfx1030='; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
-        ("gfx942=extended", "FROM=TO: no rule says that code for gfx942 runs on any other GPU"),
+        ("gfx942=extended", "FROM=TO: no rule allows code for gfx942 on any other GPU"),
         ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' isn't a known GPU target, family, product, or policy"),
     ],
 )

@@ -132,10 +132,10 @@ def test_ebuild_with_lists_of_its_own_keeps_the_eclass_from_setting_any() -> Non
 @pytest.mark.parametrize(
     ("version", "span"),
     [
-        ("6.4", "From 6.4.0 on, but before 6.4.3"),
-        ("6.4.1", "From 6.4.0 on, but before 6.4.3"),
-        ("6.4.3", "From 6.4.3 on, but before 7.0.0"),
-        ("7.1", "From 7.0.0 on, but before 8.0.0"),
+        ("6.4", "from version 6.4.0 up to, but not including, 6.4.3"),
+        ("6.4.1", "from version 6.4.0 up to, but not including, 6.4.3"),
+        ("6.4.3", "from version 6.4.3 up to, but not including, 7.0.0"),
+        ("7.1", "from version 7.0.0 up to, but not including, 8.0.0"),
     ],
 )
 def test_ebuild_with_the_eclasss_lists_has_its_own_version_and_names_those_with_these_lists(
@@ -148,7 +148,7 @@ def test_ebuild_with_the_eclasss_lists_has_its_own_version_and_names_those_with_
         "eclass",
         "eclass",
     ]
-    assert f"\n# {span}, rocm.eclass has these lists of GPUs.\n" in ebuild
+    assert f"\n# rocm.eclass has these GPU lists {span}.\n" in ebuild
 
 
 @pytest.mark.parametrize("write", [ebuild_fragment, spell_desc])
@@ -161,7 +161,7 @@ def test_file_of_flags_names_products() -> None:
     assert spell_desc(parse_target_set("gfx1011 gfx906:xnack- gfx1013")).splitlines() == [
         "gfx906 - GPU, including Radeon Instinct MI50, Radeon Instinct MI60, Radeon VII, Radeon Pro VII",
         "gfx1011 - GPU, including Radeon Pro V520, Radeon Pro 5600M, Radeon Pro V540",
-        "gfx1013 - integrated GPU, for which no product is known",
+        "gfx1013 - integrated GPU, no known products",
     ]
 
 
@@ -182,7 +182,7 @@ def test_every_bad_line_of_a_file_of_flags_is_told_with_its_number() -> None:
         parse_desc("gfx906 - a\ngfx906 - b\ngfx90a\ngfx908 -\n", "amdgpu_targets.desc")
     assert str(error.value) == (
         "amdgpu_targets.desc: 3 problems\n"
-        "  amdgpu_targets.desc:2: describes 'gfx906' again; expected each flag only once\n"
+        "  amdgpu_targets.desc:2: repeats the flag 'gfx906'; expected each flag only once\n"
         "  amdgpu_targets.desc:3: has 'gfx90a'; expected FLAG - DESCRIPTION\n"
         "  amdgpu_targets.desc:4: has 'gfx908 -'; expected FLAG - DESCRIPTION"
     )

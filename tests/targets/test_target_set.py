@@ -155,7 +155,9 @@ def test_words_without_a_meaning_that_follow_one_another_are_one_name(text: str,
 
 
 def test_a_message_about_an_unknown_product_quotes_its_whole_name() -> None:
-    expected = "'Ryzen AI MAX+ 999' isn't a known GPU target, family, product, or policy. Nearest: Ryzen-AI-Max+-395, "
+    expected = (
+        "'Ryzen AI MAX+ 999' isn't a known GPU target, family, product, or policy. Similar names: Ryzen-AI-Max+-395, "
+    )
     with pytest.raises(UnknownTargetError, match=re.escape(expected)):
         parse_target_set("Ryzen AI MAX+ 999")
 
@@ -286,7 +288,7 @@ def test_native_means_what_detection_finds() -> None:
 def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
     assert str(parse_target_set("native:xnack-", native=lambda: ["gfx90a"])) == "gfx90a:xnack-"
     message = (
-        "--targets: 'gfx1030:xnack+' sets xnack, which compilers don't accept for its processor; expected no feature"
+        "--targets: 'gfx1030:xnack+' sets xnack, which compilers don't accept for its processor; expected no features"
     )
     with pytest.raises(IllegalFeatureError, match=f"^{re.escape(message)}$"):
         parse_target_set("official@5.0:xnack+", source="--targets")
@@ -314,14 +316,14 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
             "gfx1109",
             UnknownTargetError,
             "--targets: 'gfx1109' isn't a known GPU target, family, product, or policy. "
-            "Nearest: gfx1103, gfx1102, gfx1101.",
+            "Similar names: gfx1103, gfx1102, gfx1101.",
             id="unknown target",
         ),
         pytest.param(
             "gfx1030:xnack+",
             IllegalFeatureError,
             "--targets: 'gfx1030:xnack+' sets xnack, which compilers don't accept for its processor; expected "
-            "no feature",
+            "no features",
             id="feature that the processor lacks",
         ),
         pytest.param(
@@ -342,28 +344,28 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
             "gfx90a;gfx90a:xnack+",
             ConflictError,
             "--targets: 'gfx90a' and 'gfx90a:xnack+' set different features for the same processor; "
-            "expected the same features in every target ID of a processor. "
-            "Specify only 'gfx90a', which serves every setting, or each setting that you want.",
+            "expected the same features in every target ID for a processor. "
+            "Specify only 'gfx90a', which covers every setting, or each setting that you want.",
             id="any and specific mixed",
         ),
         pytest.param(
             "gfx90a:sramecc+;gfx90a:xnack+",
             ConflictError,
             "--targets: 'gfx90a:sramecc+' and 'gfx90a:xnack+' set different features for the same processor; "
-            "expected the same features in every target ID of a processor. "
-            "Specify only 'gfx90a', which serves every setting, or each setting that you want.",
+            "expected the same features in every target ID for a processor. "
+            "Specify only 'gfx90a', which covers every setting, or each setting that you want.",
             id="different features",
         ),
         pytest.param(
             "",
             EmptySetError,
-            "--targets: doesn't name a GPU target; expected at least one, such as gfx1100",
+            "--targets: doesn't specify a GPU target; expected at least one, such as gfx1100",
             id="nothing",
         ),
         pytest.param(
             "list@jaxx",
             UnknownTargetError,
-            "--targets: 'jaxx' isn't a known packager's list. Nearest: jax.",
+            "--targets: 'jaxx' isn't a known packager's list. Similar names: jax.",
             id="unknown list",
         ),
         pytest.param(
@@ -378,13 +380,13 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
             "GFX95x-dcgpu",
             UnknownTargetError,
             "--targets: 'GFX95x-dcgpu' isn't a known GPU target, family, product, or policy. "
-            "Nearest: gfx950-dcgpu, gfx94X-dcgpu, gfx90X-dcgpu.",
+            "Similar names: gfx950-dcgpu, gfx94X-dcgpu, gfx90X-dcgpu.",
             id="other name in another case",
         ),
         pytest.param(
             "offical@7.1",
             UnknownTargetError,
-            "--targets: 'offical@7.1' isn't a known policy. Nearest: official@7.0, official@6.4, official@6.0.",
+            "--targets: 'offical@7.1' isn't a known policy. Similar names: official@7.0, official@6.4, official@6.0.",
             id="unknown policy",
         ),
     ],
@@ -400,7 +402,7 @@ def test_several_bad_words_are_reported_together() -> None:
 
 
 def test_more_words_than_anybody_means_are_refused_at_once() -> None:
-    with pytest.raises(InputError, match=r"^GPU targets: 1001 words for GPU targets; expected at most 1000$"):
+    with pytest.raises(InputError, match=r"^GPU targets: contains 1001 words for GPU targets; expected at most 1000$"):
         parse_target_set("a1 b2 " * 500 + "c3")
 
 

@@ -1,4 +1,4 @@
-"""Reads the catalog of GPU targets, families, and releases from ``catalog.toml``; each row names its sources."""
+"""Reads the catalog of GPU targets, families, and releases from ``catalog.toml``; each row lists its sources."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def owned_targets() -> tuple[str, ...]:
 
     A source must name a product. In addition, one of these lists must have the target: AMD's matrices, TheRock's
     families, Gentoo's lists, or the builds of a distribution or framework. This excludes processors that only compilers
-    know (such as gfx600, gfx940, gfx1310), and processors that no ROCm package ever had code for (such as gfx703).
+    support (such as gfx600, gfx940, gfx1310), and processors that no ROCm package ever had code for (such as gfx703).
     Users don't look for packages for such processors.
     """
     catalog = load_catalog()
@@ -337,16 +337,16 @@ def first_knowing(processor: str) -> tuple[str, str]:
 
 
 def why_unknown(processor: str, rocm: str) -> str:
-    """Return why a GPU can't run code with a ROCm release if the release's runtime doesn't know the processor.
+    """Return why a GPU can't run code with a ROCm release if the release's runtime doesn't recognize the processor.
 
-    The result is empty if the runtime knows the processor, or if that isn't recorded. A release with only two numbers,
-    such as 6.4, includes every release that begins with these numbers.
+    The result is empty if the runtime recognizes the processor, or if that isn't recorded. A release with only two
+    numbers, such as 6.4, includes every release that begins with these numbers.
     """
     without, first = first_knowing(processor)
     if not without or _minor(rocm) > _minor(without):
         return ""
     known = f"; ROCm {first} and later do" if first else ""
-    return f"ROCm {rocm} doesn't know {processor}{known}"
+    return f"ROCm {rocm} doesn't recognize {processor}{known}"
 
 
 def official_span(target: str) -> tuple[str, str]:

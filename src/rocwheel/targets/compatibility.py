@@ -1,4 +1,4 @@
-"""Determines which code runs on which GPU, under the rules of unmodified and of extended runtimes.
+"""Determines which code runs on which GPU, under the rules of unmodified and extended runtimes.
 
 An unmodified runtime accepts code for the same processor, or for a generic processor that covers it. Every feature must
 match the GPU or be unset. Without such code, the runtime compiles SPIR-V. These rules are the same in clang, comgr,
@@ -8,7 +8,7 @@ CLR, and ROCr. Extended runtimes, which some distributions ship, also accept cod
 Rules that depend on the release, such as whether gfx906 finds gfx9-generic code, are in ``device/selection.py``. These
 rules are based on the table ``binary/bundles/runtimes.toml``.
 
-A processor that the catalog doesn't know, such as one from a newer compiler, matches only itself.
+A processor that isn't in the catalog, such as a processor from a newer compiler, matches only itself.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _REASONS = {
     Fit.OPEN: "the same processor, without feature settings",
     Fit.EXACT: "the same processor with the same features",
 }
-_WORDS = {True: "on", False: "off", None: "either way"}
+_WORDS = {True: "on", False: "off", None: "unspecified"}
 
 
 def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fit:
@@ -83,7 +83,7 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     if how is not Fit.NONE:
         return _REASONS[how]
     bound = [
-        f"needs {name} {'on' if setting else 'off'}, but the GPU has it {_WORDS[agent.features.get(name)]}"
+        f"requires {name} {'on' if setting else 'off'}, but it is {_WORDS[agent.features.get(name)]} for the GPU"
         for name, setting in code.features.items()
         if setting != agent.features.get(name)
     ]
@@ -166,9 +166,9 @@ def _members_of(target: TargetId) -> list[TargetId]:
 
 
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
-    """Return ``target`` with every combination of settings of those ``features`` of its processor that it doesn't set.
+    """Return ``target`` with every combination of settings for the ``features`` that it doesn't set.
 
-    A processor that the catalog doesn't know may have each feature.
+    Features that its processor doesn't have are ignored. A processor that isn't in the catalog may have each feature.
     """
     row = load_catalog().processors.get(target.processor)
     possible = row.features if row else FEATURES

@@ -1,7 +1,7 @@
 """Reads and writes ``rocm_targets.json`` in ``.dist-info``: the GPU targets that a package has code for.
 
 ``{"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx90a:xnack+"], "coherence": {...}}``; the optional
-``coherence`` names the packages that were compared at build time, and the targets that all of them serve.
+``coherence`` lists the packages that were compared at build time, and the targets that all of them serve.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def decode_declaration(data: bytes, *, source: str) -> Declaration:
     try:
         document = decode_json(data, Declaration)
     except msgspec.DecodeError as e:
-        raise InputError(source, f"malformed ({e})", expected=_SCHEMA) from e
+        raise InputError(source, f"is malformed ({e})", expected=_SCHEMA) from e
     if document.schema != _SCHEMA:
-        raise InputError(source, f"schema {quoted(document.schema)}", expected=_SCHEMA)
+        raise InputError(source, f"has the schema {quoted(document.schema)}", expected=_SCHEMA)
     return document

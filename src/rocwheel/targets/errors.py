@@ -27,7 +27,7 @@ class UnknownTargetError(InputError):
     ) -> None:
         self.name = name
         self.nearest = _nearest(name, known)
-        remedy = f"Nearest: {', '.join(self.nearest)}." if self.nearest else remedy
+        remedy = f"Similar names: {', '.join(self.nearest)}." if self.nearest else remedy
         super().__init__(source, f"{name!r} isn't a known {what}", remedy=remedy)
 
 
@@ -59,7 +59,7 @@ class IllegalFeatureError(InputError):
         self.target = target
         self.feature = feature
         self.allowed = tuple(allowed)
-        expected = f"no features other than {' and '.join(allowed)}" if allowed else "no feature"
+        expected = f"no features other than {' and '.join(allowed)}" if allowed else "no features"
         super().__init__(
             source, f"{target!r} sets {feature}, which compilers don't accept for its processor", expected=expected
         )
@@ -74,8 +74,8 @@ class ConflictError(InputError):
         super().__init__(
             source,
             f"{one!r} and {other!r} set different features for the same processor",
-            expected="the same features in every target ID of a processor",
-            remedy=f"Specify only {processor_of(one)!r}, which serves every setting, or each setting that you want.",
+            expected="the same features in every target ID for a processor",
+            remedy=f"Specify only {processor_of(one)!r}, which covers every setting, or each setting that you want.",
         )
 
 
@@ -83,7 +83,7 @@ class EmptySetError(InputError):
     """No targets are specified, but at least one is required."""
 
     def __init__(self, *, source: str) -> None:
-        super().__init__(source, "doesn't name a GPU target", expected="at least one, such as gfx1100")
+        super().__init__(source, "doesn't specify a GPU target", expected="at least one, such as gfx1100")
 
 
 class NoGpuError(InputError):
@@ -121,5 +121,5 @@ class UnknownReleaseError(InputError):
             source,
             f"the targets of ROCm {version} are unknown",
             expected=known,
-            remedy="A newer rocwheel may know more versions.",
+            remedy="A newer version of rocwheel may support it.",
         )

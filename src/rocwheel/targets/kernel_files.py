@@ -136,7 +136,7 @@ class Opener(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     folders: tuple[str, ...]
     """Patterns relative to the library's own folder; the library opens the first folder that exists.
 
-    Messages about a missing folder name the last pattern without a wildcard.
+    Messages about a missing folder show the last pattern without a wildcard.
     """
     index: tuple[str, ...] = ()
     """Patterns for file names. One of these files must exist for the processor."""

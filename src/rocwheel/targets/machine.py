@@ -88,7 +88,7 @@ def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
 
 
 def native_targets(system: System | None = None) -> Sequence[str]:
-    """Return the distinct targets of the GPUs of ``system`` (by default, this machine), for the word ``native``.
+    """Return the distinct GPU targets of ``system`` (by default, this machine), for the word ``native``.
 
     Raises `NoGpuError` if there is no GPU.
     """

@@ -30,7 +30,7 @@ class TargetPair(msgspec.Struct, frozen=True):
         """Return the target for a copy of code for ``target``, or `None` if the pair doesn't apply.
 
         A pair without features applies to all variants of the processor. The copy keeps their features, except unnamed
-        ones. For code that needs an unnamed feature, there is no target.
+        features. For code that needs an unnamed feature, there is no target.
         """
         if target == self.code:
             return self.agent
@@ -98,7 +98,7 @@ def _require_rules(pairs: tuple[TargetPair, ...], source: str, remedy: str) -> N
         if not _is_allowed(pair):
             raise InputError(
                 source,
-                f"no rule says that code for {pair.code} runs on {pair.agent}",
+                f"no rule allows code for {pair.code} on {pair.agent}",
                 expected=_expectation(pair),
                 remedy=remedy,
             )
@@ -114,7 +114,7 @@ def _no_machine_number(error: UnknownTargetError, source: str) -> InputError:
 
 def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tuple[TargetPair, ...]:
     if not pairs:
-        raise InputError(source, f"no rule says that code for {code} runs on any other GPU")
+        raise InputError(source, f"no rule allows code for {code} on any other GPU")
     return pairs
 
 

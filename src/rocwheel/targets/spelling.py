@@ -1,4 +1,4 @@
-"""Spells a set of GPU targets for each tool and distribution.
+"""Writes a set of GPU targets in the format of each tool and distribution.
 
 See https://github.com/gentoo/gentoo/blob/master/eclass/rocm.eclass and profiles/desc/amdgpu_targets.desc in the same
 repository.
@@ -141,7 +141,8 @@ def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """
     variables = _eclass_variables(targets, optional)
     version, end = _versions_with(targets.processors, optional)
-    lists = f"# From {version} on, but before {end}, rocm.eclass has these lists of GPUs.\ninherit cmake rocm\n"
+    span = f"from version {version} up to, but not including, {end}"
+    lists = f"# rocm.eclass has these GPU lists {span}.\ninherit cmake rocm\n"
     if not version:
         reason = "# rocm.eclass doesn't have these lists of GPUs for any version, so it must not set its own lists."
         lists = f"{reason}\nROCM_SKIP_GLOBALS=1\ninherit cmake rocm\n\n{variables}"
@@ -163,7 +164,7 @@ def parse_desc(text: str, source: str) -> dict[str, str]:
         if match is None:
             problems.append(InputError(place, f"has {quoted(line)}", expected="FLAG - DESCRIPTION"))
         elif match[1] in found:
-            problems.append(InputError(place, f"describes {quoted(match[1])} again", expected="each flag only once"))
+            problems.append(InputError(place, f"repeats the flag {quoted(match[1])}", expected="each flag only once"))
         else:
             found[match[1]] = match[2]
         if len(problems) == _MOST_PROBLEMS:
@@ -183,7 +184,7 @@ def spell_desc(targets: TargetSet) -> str:
 
 
 def _including(products: Sequence[str]) -> str:
-    return f", including {', '.join(products)}" if products else ", for which no product is known"
+    return f", including {', '.join(products)}" if products else ", no known products"
 
 
 def _eclass_variables(targets: TargetSet, optional: Sequence[str]) -> str:

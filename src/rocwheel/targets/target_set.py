@@ -8,7 +8,7 @@ setting, such as ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 * a product, ``MI300X`` or ``RX 7900 XTX``, whose spaces don't separate words;
 * ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): the targets in Gentoo's eclass for a ROCm version;
 * ``amd@7.1``: the targets in AMD's compatibility matrix for it;
-* ``extended@7.1``: the official targets, and those that run their code under their own name;
+* ``extended@7.1``: the official targets, and the targets that run their code under their own name;
 * ``list@jax``: the targets that a packager builds for;
 * ``all``: every specific processor;
 * ``native``: the GPUs of this machine.
@@ -204,7 +204,6 @@ def product_words() -> list[str]:
 
 @lru_cache(maxsize=1)
 def _products() -> Mapping[str, str]:
-    """Return each product's target, keyed by the product's name."""
     return {name: row.name for row in load_catalog().targets for name in row.products}
 
 
@@ -269,10 +268,10 @@ _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
 """The dash that replaces the colon before a feature in the names of kernel files."""
 
 _NAME = re.compile(r"gfx[\w -]*|(?!gfx)[\w +.()-]+")
-"""Possible names of processors, families, or products. For other text, the message says which part is wrong."""
+"""Possible names of processors, families, or products. For other text, the message shows which part is wrong."""
 
 _MOST_WORDS = 1000
-"""The limit on words. There are about a hundred targets, each with a few feature settings."""
+"""The maximum number of words. There are about a hundred targets, each with a few feature settings."""
 
 _SETTING = re.compile(
     r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
@@ -370,7 +369,7 @@ def _bounded(texts: Iterable[str], source: str) -> list[str]:
     kept = list(texts)
     number = sum(len(_split_words(text)) for text in kept)
     if number > _MOST_WORDS:
-        raise InputError(source, f"{number} words for GPU targets", expected=f"at most {_MOST_WORDS}")
+        raise InputError(source, f"contains {number} words for GPU targets", expected=f"at most {_MOST_WORDS}")
     return kept
 
 
