@@ -285,7 +285,7 @@ def test_a_damaged_wheel_does_not_keep_others_from_the_audit(run: Run, tmp_path:
 def test_options_of_the_index_need_the_fetching(run: Run, tmp_path: Path) -> None:
     done = run("audit", demo(tmp_path), "--index-url", "https://example.org/simple")
     assert done.status == 2
-    assert "--index-url and --find-links need --with-requirements." in " ".join(done.stderr.split())
+    assert "--index-url and --find-links require --with-requirements." in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -360,7 +360,7 @@ def test_a_version_of_more_digits_than_python_reads_is_malformed(tmp_path: Path)
 def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **{DECLARATION_NAME: b'{"x":' + b"[" * 100_000})
     (finding,) = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings
-    assert finding.found.startswith(f"{DECLARATION_NAME}: malformed (it is nested too deeply")
+    assert finding.found.startswith(f"{DECLARATION_NAME}: is malformed (it is nested too deeply")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_an_audit_does_not_blame_a_repaired_wheel_on_not_repairing(
         told = [
             text
             for text in (*plan.unmended, *plan.notes)
-            if ". The repair doesn't set a run path that leads there: " in text
+            if ". The repair doesn't set a run path that points there: " in text
         ]
         blamed = [one for one in blamed if not any(text.startswith(f"{one.path} {one.found}. ") for text in told)]
         assert [(one.rule, one.path, one.found) for one in blamed] == []

@@ -88,6 +88,6 @@ def test_a_pin_without_packages_to_take_versions_from_is_refused(
     command = ("repair", plugin_wheel, "--pin", "exact", "--output", tmp_path / "out", *init)
     refused = run(*command)
     assert (refused.status, refused.stdout, (tmp_path / "out").exists()) == (2, "", False)
-    found = "uses rocm-sdk-core, but --pin exact needs the version of that package, which isn't given"
+    found = "uses rocm-sdk-core, but --pin exact requires the version of that package, which wasn't specified"
     assert f"{found}; expected rocm-sdk-core among the packages in --with" in " ".join(refused.stderr.split())
     assert run(*command, "--with", sdk_wheel).status == 0

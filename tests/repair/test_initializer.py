@@ -67,7 +67,7 @@ def test_a_repair_says_how_to_call_the_initializer(
 ) -> None:
     done = run("repair", plugin_wheel, "--with", sdk_wheel, "--output", tmp_path / "out", "--init")
     assert (
-        "plugin/_rocm_init.py isn't called yet: put 'from plugin import _rocm_init; _rocm_init.initialize()' at the "
+        "plugin/_rocm_init.py isn't called yet: add 'from plugin import _rocm_init; _rocm_init.initialize()' at the "
         "top of plugin/__init__.py, before the first import of an extension"
     ) in done.stdout + done.stderr
 

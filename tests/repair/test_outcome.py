@@ -95,7 +95,7 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
     assert again.stderr.splitlines() == [
         (
             f"note {repaired.name}: is for another version of ROCm because of libamdhip64.so.6 (the SDK has "
-            "libamdhip64.so.7): 1 file keeps the run paths to libraries that weren't given, in /opt/rocm/lib. "
+            "libamdhip64.so.7): 1 file keeps the run paths to libraries that weren't specified, in /opt/rocm/lib. "
             "To use the SDK's packages for every library that they have, add --toolkit sdk"
         )
     ]

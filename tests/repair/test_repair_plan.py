@@ -172,7 +172,7 @@ def test_why_a_run_path_does_not_lead_to_a_library_at_hand_is_told() -> None:
     assert plan.unmended[1:] == (f"other/libd.so opens libgone.so at run time, but {gone}",)
     assert plan.unmended[0] == (
         "demo/lib/libb.so opens libd.so at run time, but its run path doesn't lead there. The repair doesn't set a "
-        "run path that leads there: other/libd.so would no longer find libgone.so, which the libd.so in demo/lib, "
+        "run path that points there: other/libd.so would no longer find libgone.so, which the libd.so in demo/lib, "
         "demo/lib/lib may have loaded"
     )
 
@@ -190,7 +190,7 @@ def test_a_note_says_why_a_file_still_finds_a_library_only_through_another_file(
     assert plan.edits["other/libd.so"].value == "$ORIGIN:$ORIGIN/../../../../lib"
     assert plan.notes[1] == (
         "other/libd.so finds libb.so only through the RPATH of a file that loads it. The repair doesn't set a run path "
-        "that leads there: demo/lib/libb.so would no longer find libamdhip64.so.7, which the libb.so in other, "
+        "that points there: demo/lib/libb.so would no longer find libamdhip64.so.7, which the libb.so in other, "
         "$ORIGIN/../../../../lib may have loaded"
     )
 
@@ -312,8 +312,8 @@ def test_what_the_added_requirement_of_torch_leaves_open_is_told() -> None:
     (note,) = plan.notes
     assert plan.unmended == ()
     assert note == (
-        "Requires-Dist: torch allows any version, but extension modules work only with the torch of their build: "
-        "add torch with --with"
+        "Requires-Dist: torch allows any version, but extension modules work only with the torch version that "
+        "they were built with: add torch with --with"
     )
 
 

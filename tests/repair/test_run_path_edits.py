@@ -43,7 +43,7 @@ def notes(*others: str, requires: tuple[str, ...] = ("jaxlib", "rocm-sdk-core==7
 
 def test_entries_that_stay_for_packages_not_at_hand_are_counted() -> None:
     assert notes() == (
-        "kept 2 run path entries in 1 file: they may point to packages that weren't given (jaxlib). To keep only "
+        "kept 2 run path entries in 1 file: they may point to packages that weren't specified (jaxlib). To keep only "
         "the correct entries, add these packages with --with."
     )
 

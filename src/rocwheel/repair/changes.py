@@ -155,7 +155,7 @@ def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed
 
 
 def _absent_error(owner: Distribution, name: str, pin: Pin) -> InputError:
-    found = f"uses {name}, but --pin {pin} needs the version of that package, which isn't given"
+    found = f"uses {name}, but --pin {pin} requires the version of that package, which wasn't specified"
     return InputError(owner.source, found, expected=f"{name} among the packages in --with")
 
 

@@ -30,7 +30,7 @@ def initialize():
     names = [
 {names}    ]
 {others}    rocm_sdk.initialize_process(
-        # Older releases of ROCm name fewer libraries; run paths point to the others.
+        # Older ROCm releases have names for fewer libraries; run paths point to the others.
         preload_shortnames=[name for name in names if name in ALL_LIBRARIES],
 {version}    )
 '''

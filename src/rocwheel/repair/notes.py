@@ -75,8 +75,8 @@ def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
 
 _OPEN = "Requires-Dist: {0} allows any version, but the repair assumes the libraries in {1}: add {0} with --with"
 _OPEN_PACKAGE = (
-    "Requires-Dist: {0} allows any version, but extension modules work only with the {0} of their build: add {0} "
-    "with --with"
+    "Requires-Dist: {0} allows any version, but extension modules work only with the {0} version that they were built "
+    "with: add {0} with --with"
 )
 _ASSUMED = (
     "Requires-Dist: {} is based on the package's known layout: to pin its minor version, add the package with --with"
@@ -88,7 +88,7 @@ _UNKNOWN = (
     "Pass the libraries with --dlopen, or drop the ROCm folders with --toolkit sdk"
 )
 _OTHERS = "is for {}: run paths keep its folders. To use the SDK's packages instead, add --toolkit sdk"
-_KEPT = "{} the run paths to libraries that weren't given, in {}"
+_KEPT = "{} the run paths to libraries that weren't specified, in {}"
 _BUILD = (
     "{} {}, a path from the build machine, because other machines may have the missing libraries in that folder. "
     "Add the packages with these libraries with --with, or remove the entries with 'rocwheel runpath set'"

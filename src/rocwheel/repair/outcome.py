@@ -71,7 +71,7 @@ class RepairedTree:
         self._given = {other.name for other in tree.distributions}
 
     def undeclared(self, owner: Distribution) -> tuple[str, ...]:
-        """Return the packages from which a wheel loads libraries without requiring them yet, in order.
+        """Return the packages that a wheel loads libraries from but doesn't require yet, in order.
 
         If the wheel's toolkit isn't the SDK, the result omits ROCm packages that aren't given.
         """

@@ -621,7 +621,7 @@ def _opened_regressions(
 
 
 def _names(subject: Subject, library: Library) -> tuple[str, ...]:
-    """Return the libraries that an object needs, and those that its file opens by name according to the settings."""
+    """Return the libraries that an object needs, and the libraries that its file opens according to the settings."""
     elf, file = library.elf, subject.file_of(library)
     opened = subject.settings.opened_by(file.path) if file else ()
     return tuple(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))

@@ -112,7 +112,7 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepairPlanner:
-    """Plans the repair of wheels that are given together, each in its own environment."""
+    """Plans the repair of wheels that are specified together, each in its own environment."""
 
     def __init__(self, environments: Environments, options: RepairOptions) -> None:
         self._environments = environments.by_leader
@@ -242,7 +242,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
     )
 
 
-_NOT_LED = "{}. The repair doesn't set a run path that leads there: {}"
+_NOT_LED = "{}. The repair doesn't set a run path that points there: {}"
 
 
 def _unmended(wheel: _Wheel, leftover: Leftover) -> str:
@@ -355,7 +355,7 @@ def _call_notes(added: Iterable[str]) -> Iterator[str]:
         module = member.removesuffix(".py").replace("/", ".")
         package = member.rpartition("/")[0]
         yield (
-            f"{member} isn't called yet: put 'from {module.rpartition('.')[0]} import _rocm_init; "
+            f"{member} isn't called yet: add 'from {module.rpartition('.')[0]} import _rocm_init; "
             f"_rocm_init.initialize()' at the top of {package}/__init__.py, before the first import of an extension"
         )
 

@@ -144,7 +144,7 @@ def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple
         return ""
     return (
         f"kept {count(entries, 'run path entry', 'run path entries')} in {count(files, 'file')}: they may point to "
-        f"packages that weren't given ({others}). To keep only the correct entries, add these packages with --with."
+        f"packages that weren't specified ({others}). To keep only the correct entries, add these packages with --with."
     )
 
 
