@@ -63,7 +63,7 @@ def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin
     assert problems[0].startswith(f"  {plugin_wheel}!plugin/cut.so: ")
     assert problems[0].endswith("expected a whole ELF file. Build the wheel again.")
     outside = "a path that points outside the wheel; expected a path inside the environment"
-    found = "plugin/_right.so is a file, and also the parent folder of plugin/_right.so/x.py"
+    found = "plugin/_right.so is a file, but also the folder that contains plugin/_right.so/x.py"
     clash = f"{found}; expected only one file at each path"
     assert problems[1:] == [
         f"  {plugin_wheel}!../evil.so: {outside}. Build the wheel again.",

@@ -67,7 +67,7 @@ def test_a_stream_of_a_file_that_was_replaced_since_is_refused(store: Store) -> 
     assert b"".join(store.stream("x", 400, e_tag=seen.e_tag)) == b"A" * 600
     store.put("x", b"B" * 1000, create=False)
     for start in (0, 400):
-        with pytest.raises(OutdatedError, match="x: was changed by someone else in the meantime"):
+        with pytest.raises(OutdatedError, match="x: was changed by another process in the meantime"):
             list(store.stream("x", start, e_tag=seen.e_tag))
 
 
@@ -99,7 +99,7 @@ def test_swapping_needs_the_tag_of_what_is_there(store: Store) -> None:
     first = store.load("x")
     store.swap("x", b"second", first.e_tag)
     for tag in (first.e_tag, None):
-        with pytest.raises(OutdatedError, match="x: was changed by someone else"):
+        with pytest.raises(OutdatedError, match="x: was changed by another process"):
             store.swap("x", b"third", tag)
     assert store.read("x") == b"second"
 

@@ -96,7 +96,7 @@ def test_a_web_server_that_is_always_busy_is_asked_in_one_row(
     store: Store, faulty: FaultyServer, ask: str, attempts: int
 ) -> None:
     faulty.always = Answer(503)
-    with pytest.raises(BusyError, match=f"responds with status 503, after {attempts} attempts in "):
+    with pytest.raises(BusyError, match=f"the server returned status 503, after {attempts} attempts in "):
         ASKS[ask](store)
     assert len(faulty.requests) == attempts
 
@@ -117,7 +117,7 @@ def test_a_put_is_tried_again(store: Store, faulty: FaultyServer) -> None:
 @of_s3
 def test_a_service_that_ignores_conditions_is_refused(store: Store, faulty: FaultyServer) -> None:
     faulty.has_conditions = False
-    message = "replaces files although a condition forbids it, so publishers could overwrite each other's work"
+    message = "replaces files even if a condition forbids it, so publishers could overwrite each other's work"
     with pytest.raises(StoreError, match=message):
         store.put("y", b"content")
     with pytest.raises(StoreError, match=message):
@@ -141,11 +141,15 @@ def test_a_transfer_that_always_ends_early_says_so(store: Store, faulty: FaultyS
 
 
 ANSWERS: list[tuple[Answer, type[StoreError], str]] = [
-    (Answer(403, "InvalidAccessKeyId"), CredentialsError, "does not know the access key"),
+    (Answer(403, "InvalidAccessKeyId"), CredentialsError, "does not recognize the access key"),
     (Answer(403, "SignatureDoesNotMatch"), CredentialsError, "rejects the secret key"),
     (Answer(400, "ExpiredToken"), CredentialsError, "has expired"),
-    (Answer(403, "RequestTimeTooSkewed"), ClockError, "differs from the clock of this machine by more than 15 minutes"),
-    (Answer(403, "AccessDenied"), ForbiddenError, "the store denies access"),
+    (
+        Answer(403, "RequestTimeTooSkewed"),
+        ClockError,
+        "the store's clock differs from this machine's clock by more than 15 minutes",
+    ),
+    (Answer(403, "AccessDenied"), ForbiddenError, "permission denied"),
     (Answer(404, "NoSuchBucket"), MissingStoreError, "the bucket does not exist"),
     (Answer(404, "NoSuchKey"), MissingFileError, "does not exist"),
 ]
@@ -218,7 +222,7 @@ def test_the_rest_of_another_file_never_follows(
     assert next(pieces)[:1] == b"A"
     faulty.identity = after
     faulty.files[f"/{BUCKET}/x"] = b"B" * size
-    with pytest.raises(OutdatedError, match="x: was changed by someone else"):
+    with pytest.raises(OutdatedError, match="x: was changed by another process"):
         list(pieces)
 
 
@@ -232,7 +236,7 @@ def test_a_file_that_is_replaced_before_its_first_byte_comes_is_told(
     seen = store.head("x")
     assert b"".join(store.stream("x", start, e_tag=seen.e_tag)) == DATA[start:]
     faulty.identity = {"ETag": '"2"'}
-    with pytest.raises(OutdatedError, match="x: was changed by someone else"):
+    with pytest.raises(OutdatedError, match="x: was changed by another process"):
         list(store.stream("x", start, e_tag=seen.e_tag))
 
 
@@ -253,7 +257,10 @@ def test_a_bucket_that_is_missing_is_named(s3: S3Server) -> None:
 
 
 def test_a_server_that_nobody_runs_is_named() -> None:
-    with pytest.raises(MissingStoreError, match=r"http://127\.0\.0\.1:9/x: the server does not respond"):
+    with pytest.raises(
+        MissingStoreError,
+        match=r"http://127\.0\.0\.1:9/x: can't connect to the server",
+    ):
         open_store("http://127.0.0.1:9").read("x")
 
 

@@ -81,8 +81,8 @@ def test_a_url_has_scheme_host_and_path(url: str, parts: tuple[str, str, str]) -
         ("https://[x/", "is not a URL"),
         ("http://host:99999/x", "is not a URL (Port out of range 0-65535)"),
         ("http://host:x/x", "is not a URL (the port isn't a number)"),
-        ("http://a b/x", "contains a blank or control character; expected a URL with such characters quoted (%20)"),
-        ("s3://bucket/a\nb", "contains a blank or control character"),
+        ("http://a b/x", "contains a space or control character; expected a URL with such characters escaped (%20)"),
+        ("s3://bucket/a\nb", "contains a space or control character"),
         (
             "s3://bucket/../x",
             "has a path that no file in a store can have; expected a path without '.', '..', or empty",

@@ -107,7 +107,7 @@ def test_a_busy_server_is_asked_again(server: Server, status: int) -> None:
     url = server.add("/x/", Reply(status=status), Reply(status=status), Reply(b"page"))
     assert read_web_page(url, limit=100).data == b"page"
     server.add("/y/", Reply(status=status))
-    with pytest.raises(BusyError, match=f"the server responds with status {status}"):
+    with pytest.raises(BusyError, match=f"the server returned status {status}"):
         read_web_page(f"{server.address}/y/", limit=100)
 
 
@@ -178,7 +178,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_not_asked_again(server
 def test_a_file_that_changes_on_its_way_is_not_mixed(server: Server) -> None:
     first = cut(DATA, 2_000_000)
     first.headers["ETag"] = '"1"'
-    with pytest.raises(OutdatedError, match=r"/f: was changed by someone else in the meantime\. Try again\."):
+    with pytest.raises(OutdatedError, match=r"/f: was changed by another process in the meantime\. Try again\."):
         b"".join(stream_web_file(server.add("/f", first, Reply(DATA, ETag='"2"'))))
 
 
@@ -231,11 +231,11 @@ def test_any_header_says_how_long_to_wait_or_nothing(text: str) -> None:
     ],
 )
 def test_a_user_that_was_given_is_not_asked_for(url: str, remedy: str) -> None:
-    assert str(_refusal(url, 401, Message())) == f"https://host/x: the server responds with status 401. {remedy}"
+    assert str(_refusal(url, 401, Message())) == f"https://host/x: the server returned status 401. {remedy}"
 
 
 @pytest.mark.parametrize(
-    ("header", "remedy"), [("900", "Try again in 900 seconds, as the server requests."), ("", "Try again later.")]
+    ("header", "remedy"), [("900", "Try again in 900 seconds, as requested by the server."), ("", "Try again later.")]
 )
 def test_a_server_that_says_when_to_come_back_is_quoted(header: str, remedy: str) -> None:
     headers = Message()

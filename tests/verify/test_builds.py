@@ -69,7 +69,7 @@ def test_a_changed_a_missing_and_an_extra_file_are_named_together(build: Path) -
             A4,
         ),
         Fault("missing", f"{build}/dist/f/b.whl", "is missing", "a file"),
-        Fault("extra", f"{build}/dist/f/c.whl", "isn't in the manifest", "only files of this build"),
+        Fault("extra", f"{build}/dist/f/c.whl", "isn't in the manifest", "only files from this build"),
     ]
 
 
@@ -100,7 +100,7 @@ def test_links_are_told_and_not_followed(build: Path, tmp_path_factory: pytest.T
     (build / "dist/f").symlink_to(elsewhere)
     assert [(fault.kind, fault.place, fault.found) for fault in faults(build)] == [
         ("link", f"{build}/dist/a.whl", "is a symlink"),
-        ("link", f"{build}/dist/f/b.whl", f"is reached through a symlink, in {elsewhere}"),
+        ("link", f"{build}/dist/f/b.whl", f"is reached through a symlink to {elsewhere}"),
         ("extra", f"{build}/dist/f", "isn't in the manifest"),
     ]
 

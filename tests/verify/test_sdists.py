@@ -31,20 +31,20 @@ def test_a_good_sdist_has_no_fault(tmp_path: Path) -> None:
 def test_a_sdist_that_is_renamed_or_damaged_is_told(tmp_path: Path) -> None:
     other = make(tmp_path / "rocm-7.1.tar.gz")
     place = f"{other}!PKG-INFO"
-    found = "its metadata gives the version '7.0'"
+    found = "its metadata has the version '7.0'"
     assert verify_sdist(other).faults == (Fault("changed", place, found, "'7.1', as in the file name"),)
     cut = make(tmp_path / "rocm-7.0.tar.gz")
     cut.write_bytes(cut.read_bytes()[:-6])
     [fault] = verify_sdist(cut).faults
     assert (fault.kind, fault.place) == ("damaged", str(cut))
-    assert fault.found.startswith("not a readable .tar.gz archive")
+    assert fault.found.startswith("isn't a readable .tar.gz archive")
 
 
 @pytest.mark.parametrize("name", ["rocm.tar.gz", "notes.tar.gz"])
 def test_a_name_that_no_sdist_has_is_told(tmp_path: Path, name: str) -> None:
     path = make(tmp_path / name)
     [fault] = verify_sdist(path).faults
-    assert (fault.place, fault.found) == (str(path), "isn't the file name of a wheel or sdist")
+    assert (fault.place, fault.found) == (str(path), "isn't a valid wheel or sdist file name")
 
 
 def test_a_sdist_without_metadata_is_told(tmp_path: Path) -> None:

@@ -367,7 +367,7 @@ def _file_facts(number: int, held: HeldFile, found: FileParts, seen: Seen) -> Fi
 
 
 def _first_name(package: int, item: Item, seen: Seen) -> str:
-    """Return the path under which a file was seen before, or an empty string. Disks store hard links only once."""
+    """Return the earlier path of a file that was already seen, or an empty string. Disks store hard links only once."""
     content = item.content
     if not isinstance(content, FileRange) or content.offset or item.packed is not None:
         return ""

@@ -211,7 +211,7 @@ def read_graph(paths: Sequence[Path], progress: Progress = SILENT, how: WheelRea
     subjects = [Subject(tree, _SETTINGS) for tree in environments.each]
     with step(progress, "finding which files load which libraries"):
         files = dict.fromkeys(loading for subject in subjects for loading in _loadings(subject))
-    with step(progress, "checking the rules of the audit"):
+    with step(progress, "checking the audit rules"):
         findings = dict.fromkeys(finding for subject in subjects for finding in check(subject))
     lost = dict.fromkeys(
         LostCode(gap.file.place, gap.file.package, tuple(map(str, gap.targets)))
@@ -290,8 +290,8 @@ def make_report(
     """Return the report on all files at ``paths``. Unreadable files and packages are also appended to ``unread``.
 
     ``left_out``, the output file of the report, doesn't count. ``against`` is an older state to compare with. If it
-    can't be read, the report says so. With ``estimate``, savings are estimated from samples. Raises the same errors as
-    `read_files`.
+    can't be read, the report mentions the problem. With ``estimate``, savings are estimated from samples. Raises the
+    same errors as `read_files`.
     """
     with ExitStack() as stack:
         unpacked = stack.enter_context(closing(UnpackedMembers(most=_KEPT)))

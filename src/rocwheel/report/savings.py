@@ -215,7 +215,7 @@ def find_savings(
 
 
 def _serving(gpu: str) -> Callable[[str], bool]:
-    """Return a function that tells whether code for a target runs on a GPU, regardless of its feature settings."""
+    """Return a function that returns whether code for a target runs on a GPU, regardless of its feature settings."""
     owned = TargetId(gpu)
 
     @cache

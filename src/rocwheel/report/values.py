@@ -253,8 +253,8 @@ class Action(str, enum.Enum):
 class Saving(msgspec.Struct, frozen=True):
     """The sizes before and after an action. If there is a target, the action is for that GPU.
 
-    The sizes before the action are always the totals of the report. Packed sizes are those of whole wheels and sdists,
-    or `None` if nothing is packed.
+    The sizes before the action are always the totals of the report. Packed sizes are the sizes of whole wheels and
+    sdists, or `None` if nothing is packed.
     """
 
     action: Action

@@ -232,6 +232,6 @@ def _error(place: str, error: OSError) -> StoreError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return MissingFileError(place, "does not exist", remedy="Correct the name.")
     if isinstance(error, PermissionError):
-        return ForbiddenError(place, f"is forbidden ({error.strerror})", remedy="Check its permissions.")
+        return ForbiddenError(place, f"can't be accessed ({error.strerror})", remedy="Check its permissions.")
     found = f"can't be read or written ({error.strerror or error})"
     return BrokenTransferError(place, found, remedy=limit_remedy(error) or "Check the disk.")

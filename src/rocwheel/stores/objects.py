@@ -76,8 +76,8 @@ _CODE = re.compile(r"<Code>(\w+)</Code>")
 _STATUS = re.compile(r"\b(?:status|error)[: ]+(?:code: )?([45]\d\d)\b", re.IGNORECASE)
 
 _CREDENTIALS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN."
-_CLOCK = "Correct the clock of this machine."
-_PERMISSION = "Ask the owner for permission, or use other credentials."
+_CLOCK = "Correct this machine's clock."
+_PERMISSION = "Ask the owner for permission, or use different credentials."
 _LATER = "Try again later."
 _WHERE = "Correct the URL, or AWS_ENDPOINT_URL."
 _RETRIED = re.compile(r" in ([\d.]+)(m?s|µs|ns), after (\d+) retries,")
@@ -88,19 +88,23 @@ _Meaning: TypeAlias = tuple[type[StoreError], str, str]
 """The kind of error, the message, and the remedy."""
 
 _CODES: dict[str, _Meaning] = {
-    "InvalidAccessKeyId": (CredentialsError, "does not know the access key", _CREDENTIALS),
+    "InvalidAccessKeyId": (CredentialsError, "does not recognize the access key", _CREDENTIALS),
     "SignatureDoesNotMatch": (CredentialsError, "rejects the secret key", _CREDENTIALS),
     "InvalidToken": (CredentialsError, "rejects the session token", _CREDENTIALS),
     "ExpiredToken": (CredentialsError, "rejects the session token, which has expired", "Get a new token."),
-    "RequestTimeTooSkewed": (ClockError, "differs from the clock of this machine by more than 15 minutes", _CLOCK),
-    "RequestExpired": (ClockError, "considers the request expired", _CLOCK),
+    "RequestTimeTooSkewed": (
+        ClockError,
+        "the store's clock differs from this machine's clock by more than 15 minutes",
+        _CLOCK,
+    ),
+    "RequestExpired": (ClockError, "rejects the request as expired", _CLOCK),
     "NoSuchBucket": (
         MissingStoreError,
         "the bucket does not exist",
-        "Correct the name of the bucket, or create the bucket.",
+        "Correct the bucket name, or create the bucket.",
     ),
     "NoSuchKey": (MissingFileError, "does not exist", "Correct the name."),
-    "AccessDenied": (ForbiddenError, "the store denies access", _PERMISSION),
+    "AccessDenied": (ForbiddenError, "permission denied", _PERMISSION),
     "SlowDown": (BusyError, "the store is overloaded", _LATER),
     "ServiceUnavailable": (BusyError, "the store is unavailable", _LATER),
 }
@@ -108,8 +112,8 @@ _CODES: dict[str, _Meaning] = {
 
 _KINDS: dict[str, _Meaning] = {
     "NotFoundError": (MissingFileError, "does not exist", "Correct the name."),
-    "PermissionDeniedError": (ForbiddenError, "the store denies access", _PERMISSION),
-    "UnauthenticatedError": (CredentialsError, "the store requires other credentials", _CREDENTIALS),
+    "PermissionDeniedError": (ForbiddenError, "permission denied", _PERMISSION),
+    "UnauthenticatedError": (CredentialsError, "the store requires different credentials", _CREDENTIALS),
 }
 """The meanings of obstore's exceptions, keyed by name, for responses without an error code."""
 
@@ -127,10 +131,10 @@ _TEXTS: dict[str, _Meaning] = {
     "169.254.": (CredentialsError, "no credentials were found", _PUBLIC),
     "Range request not supported": (RangesIgnoredError, "the server sends only whole files", ""),
     "dns error": (MissingStoreError, "the host does not exist", _WHERE),
-    "Connection refused": (MissingStoreError, "the server does not respond", _WHERE),
-    "URL scheme is not allowed": (ForbiddenError, "is accessed without encryption", "Set AWS_ALLOW_HTTP=true."),
+    "Connection refused": (MissingStoreError, "the server refused the connection", _WHERE),
+    "URL scheme is not allowed": (ForbiddenError, "doesn't use encryption", "Set AWS_ALLOW_HTTP=true."),
     "error following redirect": (StoreError, "has endless or broken redirects", _END),
-    "kind: Timeout": (BrokenTransferError, "the server does not respond in time", _LATER),
+    "kind: Timeout": (BrokenTransferError, "the request timed out", _LATER),
     "redirect without LOCATION": (
         MissingStoreError,
         "is in another region",
@@ -175,7 +179,7 @@ def _meaning(error: Exception, text: str, *, reads: bool) -> _Meaning:
 
 def _of_status(status: str) -> _Meaning | None:
     if status == "429" or status.startswith("5"):
-        return BusyError, f"responds with status {status}", _LATER
+        return BusyError, f"the server returned status {status}", _LATER
     return _KINDS.get(_STATUSES.get(status, ""))
 
 
@@ -404,7 +408,7 @@ class ObjectStore:
         return noted_hash(self._inner, path, answer.meta["e_tag"])
 
     def _ask_why(self, name: str, path: str) -> None:
-        """Raise an error that says why the store has no information about a file, because a HEAD response can't."""
+        """Raise an error that explains why the store has no information about a file, because a HEAD response can't."""
         with suppress(RangesIgnoredError), self._translating(name):
             obstore.get_range(self._inner, path, start=0, end=1)
 
@@ -509,10 +513,10 @@ class ObjectStore:
             raise outdated(self.place(name)) from e
 
     def _require_conditions(self) -> None:
-        """Raise `StoreError` for a service that ignores conditions, on which two publishers could lose a project.
+        """Raise `StoreError` for a service that ignores conditions, because two publishers could then lose a project.
 
-        Amazon S3 fails a conditional write of a file that was written in the meantime (If-None-Match, If-Match). A
-        service that doesn't know these headers replaces the file. This is tried once, with a file of its own.
+        Amazon S3 rejects a conditional write of a file that was written in the meantime (If-None-Match, If-Match). A
+        service that doesn't support these headers replaces the file. This check runs once, with a temporary file.
         """
         with self._trying:
             if self._has_conditions:
@@ -529,7 +533,7 @@ class ObjectStore:
             if ignored:
                 raise StoreError(
                     self.url,
-                    "replaces files although a condition forbids it, so publishers could overwrite each other's work",
+                    "replaces files even if a condition forbids it, so publishers could overwrite each other's work",
                     expected="a service that supports If-None-Match and If-Match, as Amazon S3 does",
                     remedy="Publish to a folder, and copy the folder to the service.",
                 )
@@ -594,7 +598,7 @@ def read_endpoint(environ: Mapping[str, str]) -> str:
         raise InputError(variable, "is set but empty", expected=_EXPECTED, remedy="For Amazon's service, unset it.")
     _check(variable, url)
     if url.lower().startswith("http:") and not is_http_allowed(environ):
-        found = f"contains {shown_url(url)}, which is accessed without encryption"
+        found = f"contains {shown_url(url)}, which doesn't use encryption"
         raise InputError(variable, found, expected="https://", remedy="To allow that, set AWS_ALLOW_HTTP=true.")
     return url
 
@@ -610,7 +614,7 @@ def _check(variable: str, url: str) -> None:
     except InputError as e:
         raise InputError(variable, f"contains {e.source}, which {e.found}", expected=_EXPECTED) from e
     if not is_usable:
-        shown = shown_url(url) if "://" in url else "a text"
+        shown = shown_url(url) if "://" in url else "text"
         raise InputError(variable, f"contains {shown}, which is not a plain server URL", expected=_EXPECTED)
 
 

@@ -41,7 +41,7 @@ def open_store(place: str | Path) -> Store:
     except ModuleNotFoundError as e:
         if not (e.name or "").startswith("obstore"):
             raise
-        found = f"needs the library obstore, which is not installed ({e})"
+        found = f"requires the obstore library, which is not installed ({e})"
         raise MissingExtraError(shown_url(place), found, remedy=f"Install it: {_EXTRA}.") from e
 
 

@@ -31,7 +31,7 @@ class MissingStoreError(StoreError):
 
 
 class ForbiddenError(StoreError):
-    """The store identified the user but denies access."""
+    """The store identified the user but doesn't allow access."""
 
 
 class CredentialsError(StoreError):
@@ -61,7 +61,7 @@ class BusyError(PassingError):
         self, source: Path | str, found: str, *, expected: str = "", remedy: str = "", retry_after: float = 0.0
     ) -> None:
         self.retry_after = retry_after
-        """The number of seconds after which the store wants a retry, or 0 if unknown."""
+        """The wait in seconds that the store requests before a retry, or 0 if unknown."""
         super().__init__(source, found, expected=expected, remedy=remedy)
 
 
@@ -96,7 +96,7 @@ def taken(place: str) -> TakenError:
 
 def outdated(place: str) -> OutdatedError:
     """Return the error for a file that has changed."""
-    return OutdatedError(place, "was changed by someone else in the meantime", remedy="Try again.")
+    return OutdatedError(place, "was changed by another process in the meantime", remedy="Try again.")
 
 
 UPLOADS = ".rocwheel-uploads"
@@ -126,7 +126,7 @@ _TYPES = {
 
 
 def content_type(name: str) -> str:
-    """Return the content type with which a file is stored."""
+    """Return the content type to store with a file."""
     return next((kind for suffix, kind in _TYPES.items() if name.endswith(suffix)), "application/octet-stream")
 
 
@@ -228,11 +228,11 @@ class Store(Protocol):
 
         With ``create``, raises `TakenError` if a file with that name exists, regardless of its bytes. If ``source``
         changes in the meantime or no longer has ``stamp``, raises `ChangedFileError` without storing anything.
-        ``advance`` is called with the number of bytes of a large file as they are read for sending.
+        ``advance`` is called repeatedly with the number of bytes that were read from a large file.
         """
 
     def swap(self, name: str, data: bytes, e_tag: str | None) -> str | None:
-        """Replace a small file if it still has the tag with which it was loaded, or create it if the tag is `None`.
+        """Replace a small file if it still has the tag from when it was loaded, or create it if the tag is `None`.
 
         Return the new tag. Raises `OutdatedError` if another writer was faster.
         """

@@ -88,7 +88,7 @@ def parse_url(url: str) -> tuple[str, str, str]:
 def _split(url: str) -> SplitResult:
     if _UNUSABLE.search(url.partition("://")[2].partition("/")[0]) or _CONTROL.search(url):
         raise InputError(
-            shown_url(url), "contains a blank or control character", expected="a URL with such characters quoted (%20)"
+            shown_url(url), "contains a space or control character", expected="a URL with such characters escaped (%20)"
         )
     try:
         parts = urlsplit(url)

@@ -77,7 +77,7 @@ def check_step(origin: str, url: str) -> None:
         raise InputError(place, f"points to {shown}", expected="a web URL")
     if start.scheme == "https" and parts.scheme != "https":
         found = f"points from https to {shown}"
-        raise InputError(place, found, expected="an https URL, so that nobody can tamper with the content")
+        raise InputError(place, found, expected="an https URL, so that no one can tamper with the content")
     if has_user and parts.netloc != start.netloc:
         found = f"points to a URL with a user or password at {host}"
         raise InputError(place, found, expected="a URL without a user or password")
@@ -87,7 +87,7 @@ _MOST_DIGITS = 9
 
 
 def read_retry_after(text: str, now: float | None = None) -> float:
-    """Return the number of seconds that a server asks clients to wait, or 0 for other text.
+    """Return the number of seconds that a server requests clients to wait, or 0 for other text.
 
     ``now`` is the current time in seconds since 1970.
 
@@ -111,8 +111,8 @@ _TIMEOUT = 60.0
 _SPAN = 60.0
 """The number of seconds in which a connection must make progress. Otherwise, it is closed.
 
-The first progress is a complete head of the response, after all redirects. Each further `_SLOWEST` bytes of the body
-are progress, too, and so is its end. Interim responses, chunk extensions, and trailers aren't progress.
+The first progress is the complete head of the response, after all redirects. Each further `_SLOWEST` bytes of the body
+and its end also count as progress. Interim responses, chunk extensions, and trailers don't count.
 """
 _SLOWEST = 64 << 10
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
@@ -184,7 +184,7 @@ class _Pace:
             self.begin()
 
     def pause(self, since: float) -> None:
-        """Ignore the time since a moment, which this process needed for other work."""
+        """Exclude the time since a moment, because this process spent it on other work."""
         self._deadline += time.monotonic() - since
 
     def left(self) -> float:
@@ -298,12 +298,10 @@ class _Redirects(HTTPRedirectHandler):
 
 def _unreachable(place: str, reason: object) -> StoreError:
     if isinstance(reason, TimeoutError):
-        return BrokenTransferError(place, "the server does not respond in time", remedy=LATER)
+        return BrokenTransferError(place, "the request timed out", remedy=LATER)
     if isinstance(reason, ConnectionResetError | BrokenPipeError):
         return BrokenTransferError(place, f"the transfer ended early ({reason})", remedy=LATER)
-    what = (
-        "has a certificate that can't be trusted" if isinstance(reason, ssl.SSLError) else "the server does not respond"
-    )
+    what = "has an untrusted certificate" if isinstance(reason, ssl.SSLError) else "can't connect to the server"
     return MissingStoreError(place, f"{what} ({reason})", remedy="Correct the URL.")
 
 
@@ -319,7 +317,7 @@ def user_remedy(*, has_user: bool) -> str:
 
 def _refusal(url: str, status: int, headers: Message) -> StoreError:
     place = shown_url(url)
-    found = f"the server responds with status {status}"
+    found = f"the server returned status {status}"
     if status in _GONE:
         return MissingFileError(place, "does not exist", remedy="Correct the URL.")
     if status in {401, 407}:
@@ -328,7 +326,7 @@ def _refusal(url: str, status: int, headers: Message) -> StoreError:
         return ForbiddenError(place, found, remedy="Ask the owner for permission.")
     if status in _BUSY:
         pause = read_retry_after(headers.get("Retry-After", ""))
-        remedy = f"Try again in {ceil(pause)} seconds, as the server requests." if pause else LATER
+        remedy = f"Try again in {ceil(pause)} seconds, as requested by the server." if pause else LATER
         return BusyError(place, found, remedy=remedy, retry_after=pause)
     if status in _REDIRECTS:
         found = f"has endless or broken redirects (status {status})"

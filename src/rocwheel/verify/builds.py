@@ -70,7 +70,7 @@ def _output_fault(folder: Path, output: ManifestOutput, advance: Callable[[int],
         return Fault(
             "link",
             str(path),
-            f"is reached through a symlink, in {parent}",
+            f"is reached through a symlink to {parent}",
             "a file in the manifest's folder or its subfolders",
         )
     return find_fault(Promise(path, output.sha256, output.size), advance)
@@ -117,7 +117,7 @@ def _tops(manifest: BuildManifest) -> set[str]:
 def _extra_files(folder: Path, manifest: BuildManifest) -> list[Fault]:
     found = (path for top in sorted(_tops(manifest)) for path in _files_below(folder / top))
     names = extra_files(manifest, (path.relative_to(folder).as_posix() for path in found))
-    return [Fault("extra", str(folder / name), "isn't in the manifest", "only files of this build") for name in names]
+    return [Fault("extra", str(folder / name), "isn't in the manifest", "only files from this build") for name in names]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -62,7 +62,7 @@ class Verified(msgspec.Struct, frozen=True):
     path: str
     kind: SubjectKind
     files: int
-    """The number of compared files, or of compared members of a wheel."""
+    """The number of compared files, or of compared wheel members."""
     size: int
     """The size of these files in bytes."""
     faults: tuple[Fault, ...] = ()
@@ -295,7 +295,7 @@ def verify_checksums(path: Path, executor: Executor, progress: Progress) -> Veri
     faults = [fault for fault in executor.map(check, promises) if fault]
     progress.end()
     faults += [
-        Fault("unlisted", str(path), f"names {name}", "files in its folder or its subfolders") for name in outside
+        Fault("unlisted", str(path), f"lists {name}", "files in its folder or its subfolders") for name in outside
     ]
     return Verified(str(path), "checksums", len(promises), sum(sizes), tuple(faults))
 

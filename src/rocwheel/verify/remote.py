@@ -191,7 +191,7 @@ def _extra_faults(store: Store, manifest: BuildManifest) -> Iterator[Fault]:
     with suppress(UnlistableError, MissingFileError):
         names = [stored.name for stored in store.list()]
         for name in extra_files(manifest, names):
-            yield Fault("extra", store.place(name), "isn't in the manifest", "only files of this build")
+            yield Fault("extra", store.place(name), "isn't in the manifest", "only files from this build")
 
 
 def _read(pieces: Iterable[bytes], place: str) -> bytes:
