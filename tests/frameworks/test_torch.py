@@ -242,8 +242,8 @@ def test_an_unknown_family_is_refused(family: str) -> None:
 @pytest.mark.parametrize(
     ("family", "rest"),
     [
-        ("gfx99999", "Nearest: gfx909."),
-        ("gfx94x-dcgpu", "Nearest: gfx94X-dcgpu"),
+        ("gfx99999", "Similar names: gfx909."),
+        ("gfx94x-dcgpu", "Similar names: gfx94X-dcgpu"),
         ("gfx-mine", ""),
     ],
 )

@@ -156,7 +156,7 @@ def test_a_name_that_is_not_a_distribution_name_is_reported(tmp_path: Path, name
     expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     assert (
         fail(tmp_path / name)
-        == f"{tmp_path / name}: isn't the file name of a wheel or sdist; {expected}. Rename or remove the file."
+        == f"{tmp_path / name}: isn't a valid wheel or sdist file name; {expected}. Rename or remove the file."
     )
 
 
@@ -175,13 +175,13 @@ def test_a_zip_archive_without_dist_info_is_refused(tmp_path: Path) -> None:
 
 def test_metadata_of_another_project_is_reported(add_wheel: AddWheel) -> None:
     path = add_wheel("a", name_inside="b")
-    assert fail(path) == f"{path}: its metadata names the project 'b'; expected 'a', as in the file name"
+    assert fail(path) == f"{path}: its metadata has the project name 'b'; expected 'a', as in the file name"
 
 
 @pytest.mark.parametrize("version", ["1.1", "", "one"])
 def test_metadata_of_another_version_is_reported(add_wheel: AddWheel, version: str) -> None:
     path = add_wheel("a", "1.0", version_inside=version)
-    assert fail(path) == f"{path}: its metadata gives the version {version!r}; expected '1.0', as in the file name"
+    assert fail(path) == f"{path}: its metadata has the version {version!r}; expected '1.0', as in the file name"
 
 
 def test_a_bad_requires_python_is_reported(add_wheel: AddWheel) -> None:
@@ -225,7 +225,7 @@ def test_an_sdist_without_pkg_info_is_reported(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_tar_archive_is_reported(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a-1.0.tar.gz"
     path.write_bytes(data)
-    assert re.search(r"not a readable \.tar\.gz archive \(.+\)\. Build or fetch it again\.$", fail(path))
+    assert re.search(r"isn't a readable \.tar\.gz archive \(.+\)\. Build or fetch it again\.$", fail(path))
 
 
 @given(data=st.data())
@@ -247,7 +247,7 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("../evil.so", "a path that points out of the wheel"), ("/abs", "an absolute path")]
+    ("name", "reason"), [("../evil.so", "a path that points outside the wheel"), ("/abs", "an absolute path")]
 )
 def test_a_member_that_leads_outside_is_refused_as_by_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
     path = add_wheel("demo")
@@ -261,7 +261,7 @@ def test_all_members_with_one_fault_are_named_together(add_wheel: AddWheel) -> N
     outside = {f"../{number}.so": b"x" for number in range(12)}
     write_wheel(path, INFO, {**_contents(path), **outside, "a/../b": b"", "/abs": b""})
     names = ", ".join(f"../{number}.so" for number in range(10))
-    many = f"{path}: 13 members ({names} and 3 more): a path that points out of the wheel"
+    many = f"{path}: 13 members ({names} and 3 more): a path that points outside the wheel"
     end = "; expected a path inside the environment. Build the wheel again."
     assert fail(path).splitlines() == [
         f"{path}: 2 problems",
@@ -359,7 +359,7 @@ def test_a_variant_wheel_is_read_with_what_it_says_of_itself(tmp_path: Path) -> 
                 "expected a variant wheel in the format of PEP 825 (a draft)"
             ),
         ),
-        (b"{", "rocm_sdk_device-7.0.0.dist-info/variant.json: malformed (Input data was truncated)"),
+        (b"{", "rocm_sdk_device-7.0.0.dist-info/variant.json: is malformed (Input data was truncated)"),
         (variant_document("gfx1100", ["gfx1100"]), "describes 'gfx1100'; expected only 'gfx942', as in the file name"),
     ],
     ids=["none", "damaged", "another"],
@@ -379,5 +379,5 @@ def test_a_plain_name_over_a_variant_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_path_is_not_the_name_of_a_distribution() -> None:
-    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: isn't the file name of a wheel or sdist"):
+    with pytest.raises(InputError, match=r"^m-7/x-7\.tar\.gz: isn't a valid wheel or sdist file name"):
         parse_file_name("m-7/x-7.tar.gz")

@@ -177,7 +177,7 @@ error: Failed to build `rocm==7.0.0`
 
 [stderr]
 rocm: ROCM_SDK_TARGET_FAMILY=gfx1100: ROCm 7.0.0 has no packages for gfx1100 on linux. Available: gfx906, gfx90a. \
-Choose one of these, or unset the variable to detect the GPU.
+Choose one of these families, or unset the variable to detect the GPU.
 
 hint: Build failures usually indicate a problem with the package or the build environment
 """

@@ -94,7 +94,7 @@ def test_the_front_page_of_all_says_what_a_family_has_yanked(store: Store, tmp_p
         (Yanking({"alpha-9.0-py3-none-any.whl": ""}), "is not in the index, so it can't be yanked"),
         (Yanking({NAME: "a\nb"}), "which contains control characters"),
         (Yanking({NAME: ""}, (NAME,)), "can't be both yanked and unyanked"),
-        (Yanking({"notes.txt": ""}), "isn't the file name of a wheel or sdist"),
+        (Yanking({"notes.txt": ""}), "isn't a valid wheel or sdist file name"),
     ],
 )
 def test_what_can_not_be_marked_is_refused(store: Store, yanking: Yanking, message: str) -> None:

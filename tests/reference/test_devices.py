@@ -64,7 +64,7 @@ def test_device_without_a_gpu_is_refused_instead_of_the_first_target_taken(
     environment = make_environment(dist)
     done = environment.install("rocm[libraries,device]", check=False)
     assert done.returncode != 0
-    expected = "no.amd.gpu.was.found.so.ask.for.one.of.the.extras.device.gfx906.device.gfx90a.device.gfx1030"
+    expected = "no.amd.gpu.was.found.so.request.one.of.the.extras.device.gfx906.device.gfx90a.device.gfx1030"
     assert expected in shown(done.stdout + done.stderr)
     assert environment.dists() == []
 

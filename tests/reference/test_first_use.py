@@ -95,7 +95,7 @@ def test_devel_without_the_libraries_is_refused_and_keeps_its_archive(
     done = environment.run("rocm-sdk", "init", check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        "rocm-sdk: error: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
+        "rocm-sdk: error: The ROCm development files link to packages that are not installed: _rocm_sdk_libraries. "
         f'Install with: pip install "rocm[devel,libraries]==7.0.0" {FROM_INDEX}\n'
     )
     assert (environment.site / "rocm_sdk_devel/_devel.tar").exists()

@@ -161,14 +161,14 @@ def with_path(path: str) -> bytes:
         (json.dumps(GOOD | {"\ud800": 1}).encode(), "m: is damaged: 'utf-8' codec can't encode character '\\ud800'"),
         (
             json.dumps(GOOD | {"recipe": GOOD["recipe"] | {"place": "a\0b"}}).encode(),
-            "m: has 'rocm.toml' at 'a\\x00b'; expected a path or a URL",
+            "m: lists 'rocm.toml' at 'a\\x00b'; expected a path or a URL",
         ),
         (
             json.dumps(GOOD | {"inputs": [GOOD["inputs"][0] | {"place": "\ud800"}]}).encode(),
-            "m: has 'base_lib_generic' at '\\ud800'; expected a path or a URL",
+            "m: lists 'base_lib_generic' at '\\ud800'; expected a path or a URL",
         ),
-        (with_path("/etc/passwd"), "m: lists the output '/etc/passwd', an absolute path; expected a path below the"),
-        (with_path("dist/../../a"), "m: lists the output 'dist/../../a', a path that points out of the folder"),
+        (with_path("/etc/passwd"), "m: lists the output '/etc/passwd', an absolute path; expected a path inside the"),
+        (with_path("dist/../../a"), "m: lists the output 'dist/../../a', a path that points outside the folder"),
         (with_path("dist\\a"), "m: lists the output 'dist\\\\a', a name with a backslash"),
         (with_path("dist//a"), "m: lists the output 'dist//a', a path that isn't normalized"),
         (with_path(""), "m: lists the output '', which is not a file"),
@@ -186,8 +186,11 @@ def test_all_bad_paths_are_told_together() -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_manifest(json.dumps(GOOD | {"outputs": outputs}).encode(), "m")
     assert [str(problem) for problem in caught.value.problems] == [
-        "m: lists the output '/a', an absolute path; expected a path below the manifest's folder",
-        "m: lists the output '../b', a path that points out of the folder; expected a path below the manifest's folder",
+        "m: lists the output '/a', an absolute path; expected a path inside the manifest's folder",
+        (
+            "m: lists the output '../b', a path that points outside the folder; expected a path inside the manifest's "
+            "folder"
+        ),
         "m: lists the output 'c' 2 times; expected each output only once",
     ]
 
@@ -307,7 +310,7 @@ def test_a_folder_that_is_not_there_yet_is_fine(tmp_path: Path) -> None:
 def test_checksums_of_other_files_are_never_replaced(tmp_path: Path, line: str) -> None:
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  dist/a.whl\n{line}\n")
     with pytest.raises(
-        InputError, match="SHA256SUMS: contains checksums of files that aren't from a build; expected no file"
+        InputError, match="SHA256SUMS: contains checksums for files that aren't from a build; expected no file"
     ):
         check_manifest_place(tmp_path)
 
@@ -325,7 +328,7 @@ def test_what_is_no_file_is_told_for_both(tmp_path: Path, kind: str) -> None:
         check_manifest_place(tmp_path)
     found = "a symlink" if kind == "link" else "not a file"
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{tmp_path / name}: is {found}; expected no file, or the file of an earlier build. "
+        f"{tmp_path / name}: is {found}; expected no file, or a file from an earlier build. "
         "Move that file, or choose a different --dest-dir."
         for name in ("rocwheel-build.json", "SHA256SUMS")
     ]

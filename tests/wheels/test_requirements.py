@@ -70,7 +70,10 @@ BROUGHT = {
             f"one; {'(' * 5000}os_name == 'posix'{')' * 5000}",
             r"^a malformed Requires-Dist \(more than 32 nested brackets\)$",
         ),
-        ("one; os_name != 'posix' and extras == 'x'", r"^a Requires-Dist with a marker of lock files \(extras\)$"),
+        (
+            "one; os_name != 'posix' and extras == 'x'",
+            r"^a Requires-Dist with a marker that is only for lock files \(extras\)$",
+        ),
         (r"one; extra == '\\'", r"^a malformed Requires-Dist \(the marker has a backslash\)$"),
         (f"one>={'1' * 4001}", r"^a malformed Requires-Dist \(a number with more than 4,000 digits\)$"),
         ("one" + "(" * 5000, r"^a malformed Requires-Dist \(more than 32 nested brackets\)$"),

@@ -71,32 +71,33 @@ def test_what_is_written_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (b"", "x: malformed (it is empty); expected variant metadata in the format of PEP 825 (a draft)"),
-        (b"[]", ("x: malformed (Expected `object`, got `array`); expected variant metadata "
+        (b"", "x: is malformed (it is empty); expected variant metadata in the format of PEP 825 (a draft)"),
+        (b"[]", ("x: is malformed (Expected `object`, got `array`); expected variant metadata "
                  "in the format of PEP 825 (a draft)")),
-        (b"\xff", ("x: malformed (JSON is malformed: invalid character (byte 0)); expected variant "
+        (b"\xff", ("x: is malformed (JSON is malformed: invalid character (byte 0)); expected variant "
                    "metadata in the format of PEP 825 "
          "(a draft)")),
         (b'{"x":' + b"[" * 100_000,
-         "x: malformed (it is nested too deeply); expected variant metadata in the format of PEP 825 (a draft)"),
+         "x: is malformed (it is nested too deeply); expected variant metadata in the format of PEP 825 (a draft)"),
         (b" " * (1 << 20) + b"{}", "x: is 1048578 bytes long; expected at most 1048576"),
         ({"variants": {}}, "x: describes no variant; expected only 'gfx942', as in the file name"),
         ({"variants": {"gfx1100": {"amd": {"gfx_arch": ["gfx1100"]}}}},
          "x: describes 'gfx1100'; expected only 'gfx942', as in the file name"),
         ({"variants": {"gfx942": {}}},
-         "x: gives 'gfx942' no property; expected no properties for 'null', and at least one for every other label"),
+         ("x: has no properties for 'gfx942'; expected no properties for 'null', and at least one for every other "
+          "label")),
         ({"variants": {"gfx942": {"amd": {"gfx_arch": []}}}}, "x: has no value for 'amd'; expected at least one"),
         ({"variants": {"gfx942": {"amd": {}}}}, "x: has no value for 'amd'; expected at least one"),
         ({"variants": {"gfx942": {"nvidia": {"sm": ["90"]}}}},
          ("x: has properties of 'nvidia', which default-priorities doesn't list; "
-          "expected each namespace to be listed there")),
+          "expected each namespace in default-priorities")),
         ({"variants": {"gfx942": {"amd": {"gfx_arch": "gfx942"}}}},
-         ("x: malformed (Expected `array`, got `str` - at `$.variants[...][...][...]`); "
+         ("x: is malformed (Expected `array`, got `str` - at `$.variants[...][...][...]`); "
           "expected variant metadata in the format of "
           "PEP 825 (a draft)")),
-        ({"providers": []}, ("x: malformed (Expected `object`, got `array` - at `$.providers`); expected variant "
+        ({"providers": []}, ("x: is malformed (Expected `object`, got `array` - at `$.providers`); expected variant "
          "metadata in the format of PEP 825 (a draft)")),
-        ({"providers": {"amd": {"x": [[1]]}}}, ("x: malformed (Expected `str`, got `array` - at "
+        ({"providers": {"amd": {"x": [[1]]}}}, ("x: is malformed (Expected `str`, got `array` - at "
          "`$.providers[...][...][0]`); expected variant metadata in the format of PEP 825 (a draft)")),
     ],
 )  # fmt: skip

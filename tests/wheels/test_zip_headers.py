@@ -161,8 +161,8 @@ HIDDEN_MEMBER = HIDDEN[: HIDDEN.index(_CENTRAL)]
             _archive("a", comment=_archive("b")), "don't belong to any member", id="an archive in the comment"
         ),
         pytest.param(_archive("a") + b"more", "has 4 bytes after its end", id="bytes behind it"),
-        pytest.param(_with_count(1), "has 2 entries, but the end record says 1", id="fewer entries"),
-        pytest.param(_with_count(3), "has 2 entries, but the end record says 3", id="more entries"),
+        pytest.param(_with_count(1), "has 2 entries, but the end record declares 1", id="fewer entries"),
+        pytest.param(_with_count(3), "has 2 entries, but the end record declares 3", id="more entries"),
         pytest.param(_with_extra(b"../b"), "!a: also has the name b'../b'; expected one name", id="a Unicode path"),
         pytest.param(_renamed(b"ab.c", b"a\0.c"), "!a: the name has a NUL byte", id="a NUL byte"),
         pytest.param(
@@ -325,26 +325,26 @@ def test_a_last_record_that_contradicts_the_one_for_large_archives_is_refused(
     [
         pytest.param(
             _changed(PLAIN, _ENDING_END, 4, "2H", 1, 1),
-            "says that the archive is one of several files; expected a single",
+            "declares an archive in several parts; expected a single",
             id="disks",
         ),
+        pytest.param(_changed(PLAIN, _ENDING_END, 8, "H", 1), "declares an archive in several parts", id="number here"),
         pytest.param(
-            _changed(PLAIN, _ENDING_END, 8, "H", 1), "says that the archive is one of several files", id="number here"
+            _changed(PLAIN, _ENDING_END, 8, "2H", 1, 1), "2 entries, but the end record declares 1", id="number"
         ),
-        pytest.param(_changed(PLAIN, _ENDING_END, 8, "2H", 1, 1), "2 entries, but the end record says 1", id="number"),
         pytest.param(
             _shifted(PLAIN),
-            "the central directory is at byte 76, but the end record says byte 84; expected the same offset",
+            "the central directory is at byte 76, but the end record declares byte 84; expected the same offset",
             id="offset",
         ),
         pytest.param(
             _changed(_changed(LARGE, _RECORD, 24, "2Q", 1, 1), _ENDING_END, 8, "2H", 1, 1),
-            "the central directory has 2 entries, but the end record says 1; expected the same number",
+            "the central directory has 2 entries, but the end record declares 1; expected the same number",
             id="number of large archives",
         ),
         pytest.param(
             _changed(_shifted(LARGE), _RECORD, 48, "Q", 84),
-            "the central directory is at byte 76, but the end record says byte 84",
+            "the central directory is at byte 76, but the end record declares byte 84",
             id="offset of large archives",
         ),
         pytest.param(

@@ -79,10 +79,7 @@ ZIP64_OF_8 = b"\1\0\x08\0" + bytes(8)
         ),
         (
             raw_zip(RawMember(b"a", flags=0x20, directory_flags=0), RawMember(b"b", flags=0x20, directory_flags=0)),
-            (
-                ": 2 members (a, b): its own header says that the member is a patch; expected bit 5 of the flags "
-                "to be clear"
-            ),
+            (": 2 members (a, b): its own header marks the member as a patch; expected bit 5 of the flags to be clear"),
         ),
         (
             raw_zip(RawMember(b"a", extra=b"\x55\x54\x09\0\1\0")),
@@ -175,7 +172,7 @@ def test_installers_refuse_what_is_written_of_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("member", "reason"),
     [
-        ("demo/../../evil.so", "a path that points out of the wheel"),
+        ("demo/../../evil.so", "a path that points outside the wheel"),
         ("/etc/evil.so", "an absolute path"),
         ("C:/evil.dll", "an absolute path"),
         ("demo\\evil.dll", "a name with a backslash, which separates folders on some systems"),

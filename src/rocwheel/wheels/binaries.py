@@ -54,7 +54,7 @@ class Binary(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> Path | None:
-        """Return the folder of the file and the files that belong to it, or `None` for a member of a package."""
+        """The folder that contains the file and the files that belong to it, or `None` for a package member."""
         is_itself = self.member is None and self.file in {None, Path(self.name)}
         return Path(self.name).parent if is_itself else None
 
@@ -98,7 +98,7 @@ def inner_wheel_warnings(paths: Iterable[Path]) -> Iterator[str]:
 def is_given_wheel(path: Path) -> bool:
     """Return whether a file that was specified directly is a wheel.
 
-    Raises `InputError` if the file can't be read, or if it is named or begins like a wheel but isn't one.
+    Raises `InputError` if the file can't be read, or if its name or first bytes indicate a wheel but it isn't one.
     """
     if not path.is_file():
         return False
@@ -167,7 +167,7 @@ def find_all_binaries(paths: Iterable[Path]) -> Iterator[Binary | InputError]:
 
 
 def find_places(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the path of every file of any type in the folders and wheels among ``paths``, as in `Binary.place`.
+    """Yield the path of every file in the folders and wheels among ``paths``, as in `Binary.place`.
 
     Unreadable files are skipped, because `find_binaries` reports them.
     """
@@ -190,7 +190,7 @@ def _member_names(wheel: Path) -> Iterator[str]:
 
 
 def find_binaries(path: Path) -> Iterator[Binary | InputError]:
-    """Yield the binaries at ``path``, in order: the file itself, those below a folder, or those in a wheel.
+    """Yield the binaries at ``path``, in order: the file itself, or the binaries in a folder or wheel.
 
     Anything that can't be read, is damaged, or isn't a regular file is yielded as an error, and the search continues.
     In a folder, symlinks are skipped, wheels are opened, and files that aren't binaries are left out.

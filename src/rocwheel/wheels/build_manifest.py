@@ -1,7 +1,7 @@
 """Reads and writes build manifests: the inputs, options, and outputs of a build, with checksums and provenance.
 
-Statements: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. The predicate:
-https://slsa.dev/spec/v1.0/provenance. Both are written as unsigned JSON.
+The format of statements: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. The format of the
+predicate: https://slsa.dev/spec/v1.0/provenance. Both are written as unsigned JSON.
 
 A build removes the old manifest first and writes the new one last. So the files next to a manifest always match it,
 even if a build is killed.
@@ -84,7 +84,7 @@ class ManifestOutput(msgspec.Struct, frozen=True):
 
 
 class BuildManifest(msgspec.Struct, frozen=True):
-    """A whole build. Equal builds have equal manifests, because the only date is the date of the sources."""
+    """A build. Equal builds have equal manifests, because the only date is the date of the sources."""
 
     rocwheel: str
     """The version of rocwheel."""
@@ -97,7 +97,7 @@ class BuildManifest(msgspec.Struct, frozen=True):
     outputs: tuple[ManifestOutput, ...]
     """The outputs, sorted by path."""
     tools: dict[str, str] = {}
-    """The versions of Python and of the libraries, keyed by name."""
+    """The versions of Python and the libraries, keyed by name."""
     codecs: dict[str, str] = {}
     """The hash of each codec's output for a sample, keyed by codec name.
 
@@ -124,7 +124,7 @@ _EXPECTED = f"a {MANIFEST_NAME} written by 'rocwheel build'"
 
 
 def find_manifest(path: Path) -> Path:
-    """Return the path of a build's manifest; ``path`` is the manifest, its folder, or the folder of the packages."""
+    """Return the path of a build's manifest; ``path`` is the manifest, its folder, or the packages' folder."""
     if not path.is_dir():
         return path
     return manifest_beside(path) or path / MANIFEST_NAME
@@ -152,7 +152,7 @@ def parse_manifest(data: bytes, source: str) -> BuildManifest:
     """Parse the JSON text of a manifest.
 
     Raises `InputError` if the text isn't a manifest or was written by a newer rocwheel. Raises the same error for an
-    impossible location, and for an output path that is duplicated or points outside the folder. Raises `ProblemsError`
+    invalid location, and for an output path that is duplicated or points outside the folder. Raises `ProblemsError`
     for several problems.
     """
     if not data.strip():
@@ -184,12 +184,12 @@ def _path_problems(manifest: BuildManifest, source: str) -> Iterator[InputError]
     places = [(used.name, used.place) for used in manifest.inputs]
     for name, place in (*places, (manifest.recipe.name, manifest.recipe.place)):
         if not _is_possible(place):
-            found = f"has {quoted(name)} at {quoted(place)}"
+            found = f"lists {quoted(name)} at {quoted(place)}"
             yield InputError(source, found, expected="a path or a URL")
     for path, number in counts.items():
         if reason := _path_fault(path):
             yield InputError(
-                source, f"lists the output {quoted(path)}, {reason}", expected="a path below the manifest's folder"
+                source, f"lists the output {quoted(path)}, {reason}", expected="a path inside the manifest's folder"
             )
         if number > 1:
             yield InputError(
@@ -210,20 +210,20 @@ def _path_fault(path: str) -> str:
         return "which contains control characters"
     if path in {"", "."}:
         return "which is not a file"
-    return outside_reason(path).replace("of the wheel", "of the folder")
+    return outside_reason(path).replace("the wheel", "the folder")
 
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 DEFAULT_BUILDER = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#unnamed-builder"
-"""The builder if no service is named. According to the section at this URL, the builder isn't identified."""
+"""The default builder. The section at this URL explains that the builder isn't identified."""
 BUILD_TYPE = "https://github.com/rocwheel/rocwheel/blob/main/docs/verify.md#attestations"
 _STATEMENT = frozenset({"_type", "subject", "predicateType", "predicate"})
 _PREDICATE = frozenset({"buildDefinition", "runDetails"})
 _HASHED = "what sha256sum prints for its files except artifact_manifest.txt, sorted by path"
 """Describes the input for an artifact's hash, because the hash isn't the hash of an archive.
 
-Signing tools reject a new hash name.
+Signing tools reject unknown hash names.
 """
 
 
@@ -315,11 +315,11 @@ def _obstacles(dest_dir: Path) -> Iterator[InputError]:
             continue
         if not stat.S_ISREG(status.st_mode):
             kind = "a symlink" if stat.S_ISLNK(status.st_mode) else "not a file"
-            yield InputError(path, f"is {kind}", expected="no file, or the file of an earlier build", remedy=_REMEDY)
+            yield InputError(path, f"is {kind}", expected="no file, or a file from an earlier build", remedy=_REMEDY)
         elif name == SUMS_NAME and not _holds_sums(path, status.st_size):
-            expected = "no file, or the checksums of an earlier build"
+            expected = "no file, or checksums from an earlier build"
             yield InputError(
-                path, "contains checksums of files that aren't from a build", expected=expected, remedy=_REMEDY
+                path, "contains checksums for files that aren't from a build", expected=expected, remedy=_REMEDY
             )
 
 
@@ -346,7 +346,7 @@ def remove_manifest(dest_dir: Path) -> None:
     for name in (MANIFEST_NAME, SUMS_NAME):
         _remove(dest_dir / name)
     # Sync the folder, so that the removal reaches the disk before any later write.
-    with suppress(OSError):  # the file system can't sync it
+    with suppress(OSError):  # the file system can't sync folders
         descriptor = os.open(dest_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)

@@ -85,22 +85,22 @@ def find_layout_problems(
     """
     dist_info = find_dist_info(path, members)
     if canonicalize_name(name_and_version(dist_info)[0]) != canonicalize_name(name_and_version(Path(path).name)[0]):
-        expected = "a .dist-info folder with the name of the wheel"
+        expected = "a .dist-info folder with the wheel's name"
         yield InputError(path, f"has the metadata folder {dist_info}", expected=expected, remedy=_AGAIN)
     data = f"{dist_info.removesuffix('.dist-info')}.data"
     places: dict[str, str] = {}
     for name in members:
         place, problem = _placed(name, dist_info, data)
         if place in places:
-            problem = (f"is installed to the same path as {places[place]}", "a path of its own")
+            problem = (f"is installed to the same path as {places[place]}", "a unique path")
         if problem:
             found, expected = problem
             yield InputError(f"{path}!{name}", found, expected=expected, remedy=_AGAIN)
         places[place] = name
     folders = {place[:at]: name for place, name in places.items() for at, mark in enumerate(place) if mark == "/"}
     for place in places.keys() & folders.keys():
-        found = f"is a file, and also the folder of {folders[place]}"
-        yield InputError(f"{path}!{places[place]}", found, expected="a file or a folder", remedy=_AGAIN)
+        found = f"is a file, and also the parent folder of {folders[place]}"
+        yield InputError(f"{path}!{places[place]}", found, expected="either a file or a folder", remedy=_AGAIN)
     for found, expected in _value_problems(members, dist_info, readable):
         yield InputError(path, found, expected=expected, remedy=_AGAIN)
 
@@ -111,11 +111,11 @@ def _placed(name: str, dist_info: str, data: str) -> tuple[str, tuple[str, str] 
     scheme, _, below = rest.partition("/")
     if top.endswith(".data"):
         if top != data:
-            return name, ("is in a folder that pip installs as data, but not uv", f"data in {data}")
+            return name, ("is in a folder that pip installs as data, but uv doesn't", f"data in {data}")
         if scheme not in _SCHEMES or not below:
-            return name, ("has no scheme that installers know", f"one of {', '.join(_SCHEMES)} in {data}")
+            return name, ("isn't in a scheme folder that installers know", f"one of {', '.join(_SCHEMES)} in {data}")
         if scheme == "scripts" and "/" in below:
-            return name, ("is in a subfolder of scripts", "programs without subfolders")
+            return name, ("is in a subfolder of scripts", "programs directly in scripts")
     place = below if top == data and scheme in _IN_SITE else name
     folder = place.partition("/")[0]
     if folder.endswith(".dist-info") and folder != dist_info:
@@ -135,16 +135,16 @@ def _value_problems(
         with suppress(InputError):  # `_text_problems` and audits report unreadable entry points
             groups = parse_entry_points(points.source, read_member(points))
             if "DEFAULT" in groups:
-                yield "its entry_points.txt has a section DEFAULT, which pip adds to all groups", "no such section"
+                yield "its entry_points.txt has a DEFAULT section, which pip adds to all groups", "no DEFAULT section"
             for name in {name for group in SCRIPT_GROUPS for name in groups.get(group, {})}:
                 if not name or name in {".", ".."} or _NOT_IN_COMMANDS.search(name):
-                    yield f"has the command {quoted(name)}", "a file name without separators and spaces"
+                    yield f"has the command {quoted(name)}", "a file name without separators or spaces"
 
 
 def _text_problems(
     path: Path | str, members: Mapping[str, ZipMember], digests: Container[ZipMember]
 ) -> Iterator[InputError]:
-    """Yield the problems with the texts that installers need, which audits report under other names."""
+    """Yield problems with the text files that installers need. Audits report these problems under other names."""
     dist_info = find_dist_info(path, members)
     wheel = members.get(f"{dist_info}/WHEEL")
     if wheel is None:
@@ -153,7 +153,7 @@ def _text_problems(
         text = read_member(wheel)
         if not _is_utf8(text) or "wheel-version" not in dict(wheel_headers(text)):
             expected = "UTF-8 text with a Wheel-Version"
-            yield InputError(wheel.source, "isn't readable for installers", expected=expected, remedy=_AGAIN)
+            yield InputError(wheel.source, "can't be read by installers", expected=expected, remedy=_AGAIN)
     points = members.get(f"{dist_info}/entry_points.txt")
     if points is not None and points in digests:
         try:
@@ -165,12 +165,11 @@ def _text_problems(
             (name, text) for group in SCRIPT_GROUPS for name, text in groups.get(group, {}).items()
         ):
             if not is_function_reference(reference):
-                found, expected = f"has the command {quoted(name)} for {quoted(reference)}", "MODULE:FUNCTION"
-                yield InputError(path, found, expected=expected, remedy=_AGAIN)
+                found = f"has the command {quoted(name)} with the reference {quoted(reference)}"
+                yield InputError(path, found, expected="MODULE:FUNCTION", remedy=_AGAIN)
 
 
 def _is_utf8(text: bytes) -> bool:
-    """Return whether bytes are UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -154,7 +154,7 @@ def parse_file_name(name: str) -> FileName:
 
 
 def parse_path(path: Path) -> FileName:
-    """Parse the file name in a path. Raises `InputError` about the path if the name isn't that of a wheel or sdist."""
+    """Parse the file name in a path. Raises `InputError` about the path if the name isn't valid."""
     plain, label = split_label(path.name)
     try:
         if path.name.endswith(WHEEL_SUFFIX):
@@ -175,7 +175,7 @@ def parse_path(path: Path) -> FileName:
 def _bad_name(path: Path) -> InputError:
     expected = "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     return InputError(
-        path, "isn't the file name of a wheel or sdist", expected=expected, remedy="Rename or remove the file."
+        path, "isn't a valid wheel or sdist file name", expected=expected, remedy="Rename or remove the file."
     )
 
 
@@ -185,11 +185,11 @@ def check_identity(path: Path | str, metadata: RawMetadata, project: str, versio
     ``project`` is the normalized name from the file name of ``path``. Installers reject such a file.
     """
     if canonicalize_name(metadata.get("name", "")) != project:
-        found = f"its metadata names the project {quoted(metadata.get('name', ''))}"
+        found = f"its metadata has the project name {quoted(metadata.get('name', ''))}"
         raise InputError(path, found, expected=f"{project!r}, as in the file name")
     stated = None
     with suppress(ValueError):
         stated = Version(metadata.get("version", ""))
     if stated != version:
-        found = f"its metadata gives the version {quoted(metadata.get('version', ''))}"
+        found = f"its metadata has the version {quoted(metadata.get('version', ''))}"
         raise InputError(path, found, expected=f"{str(version)!r}, as in the file name")

@@ -170,7 +170,7 @@ WINDOW = 32 << 10
 
 # A zlib-ng level costs about as much as libdeflate's next higher level. Its last level is 9.
 _BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
-# zlib-ng's window doesn't depend on this. With fewer symbols per Huffman table, device code shrinks 2 % more than at
+# zlib-ng's window doesn't depend on this. With fewer symbols per Huffman table, device code shrinks 2% more than at
 # level 9.
 _BLOCK_MEMORY = 7
 _PIECE = 256 << 10
@@ -386,7 +386,7 @@ def expected_size(content: Content) -> int:
 def is_worthwhile(size: int, expected: int) -> bool:
     """Return whether to deflate ``size`` bytes of content.
 
-    Large content that shrinks by less than 2 % isn't worth deflating.
+    Large content that shrinks by less than 2% isn't worth deflating.
     """
     return size < _SAMPLED_FROM or _is_gain(size, expected)
 
@@ -399,7 +399,7 @@ def pack_whole(content: Content, level: int) -> Packed:
 
 
 def pack_bytes(data: bytes | memoryview, digest: Digest, level: int) -> Packed:
-    """Deflate bytes that have a known digest, using libdeflate, or store them if deflating saves less than 2 %."""
+    """Deflate bytes that have a known digest, using libdeflate, or store them if deflating saves less than 2%."""
     packed = deflate.deflate_compress(data, level)
     if _is_gain(len(data), len(packed)):
         return Packed(packed, DEFLATED, digest)

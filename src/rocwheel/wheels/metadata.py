@@ -41,7 +41,7 @@ def parse_core_metadata(data: bytes) -> tuple[RawMetadata, dict[str, list[str]]]
     """Return the fields of core metadata and, separately, the unknown or unreadable fields.
 
     Raises `CoreMetadataError` for a text above the limits, and for nested messages, which the standard library parses
-    like those in emails.
+    like messages in emails.
     """
     blank = _BLANK_LINE.search(data)
     headers = data[: blank.start()] if blank else data
@@ -136,7 +136,6 @@ def _newline(headers: bytes) -> bytes:
 
 
 def _render(field: str, values: Sequence[str], newline: bytes) -> bytes:
-    """Return a line for each value."""
     return b"".join(f"{field}: {value}".encode() + newline for value in values)
 
 
@@ -174,7 +173,7 @@ OBJECT_REFERENCE = re.compile(r"(?P<module>[\w.]+)\s*(?::\s*(?P<attribute>[\w.]+
 
 
 def is_function_reference(text: str) -> bool:
-    """Return whether an object reference names a function, as installers require for commands."""
+    """Return whether an object reference refers to a function, as installers require for commands."""
     match = OBJECT_REFERENCE.fullmatch(text.strip())
     return match is not None and bool(match["attribute"])
 
@@ -189,8 +188,8 @@ class _EntryPoints(configparser.RawConfigParser):
 def parse_entry_points(source: str, data: bytes, *, strict: bool = False) -> dict[str, dict[str, str]]:
     """Return a dictionary for each group of entry points, from names to object references (``module:attribute``).
 
-    Raises `InputError` about ``source`` if the text can't be parsed. If ``strict``, raises it also for a repeated group
-    or name, which uv refuses.
+    Raises `InputError` about ``source`` if the text can't be parsed. With ``strict``, also raises it for a repeated
+    group or name, which uv refuses.
     """
     parser = _EntryPoints(delimiters=("=",), strict=strict, interpolation=None, default_section="")
     try:
@@ -250,7 +249,7 @@ def has_licenses_folder(metadata_version: str) -> bool:
 
 
 def license_places(dist_info: str, name: str, metadata_version: str) -> tuple[str, ...]:
-    """Return the possible paths in a wheel of a file that License-File names.
+    """Return the possible paths in a wheel for a file that License-File lists.
 
     Before version 2.4, builders put the file directly into ``.dist-info``, usually without its folders.
     """

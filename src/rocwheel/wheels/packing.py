@@ -57,7 +57,7 @@ class Sink(Protocol):
 
 
 class PackedCount(msgspec.Struct, frozen=True):
-    """Counts members from files that were packed, and those that came from a cache, with their unpacked sizes.
+    """Counts file members that were packed and file members from a cache, with their unpacked sizes.
 
     Stored members and generated text aren't counted. A member counts as packed if any of its pieces was packed. Its
     bytes are counted for each piece.
@@ -75,7 +75,7 @@ class PackedCount(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, packed=self.packed + members, packed_bytes=self.packed_bytes + size)
 
     def since(self, earlier: PackedCount) -> PackedCount:
-        """Return the difference between this count and an ``earlier`` one."""
+        """Return the difference between this count and an ``earlier`` count."""
         mine, before = msgspec.structs.astuple(self), msgspec.structs.astuple(earlier)
         return PackedCount(*(now - then for now, then in zip(mine, before, strict=True)))
 
@@ -239,7 +239,7 @@ class Packer:
         kept: EntryStore | None = None,
     ) -> None:
         self.count = PackedCount()
-        """The members that have been delivered so far."""
+        """The members that were already delivered."""
         self._schedule = Schedule(executor, budget)
         self._level = level
         self._progress = progress

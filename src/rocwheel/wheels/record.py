@@ -139,7 +139,7 @@ def absent_row(path: str) -> RecordProblem:
 
 
 def find_row_problem(row: RecordEntry, size: int, digest: Callable[[str], bytes | None]) -> RecordProblem | None:
-    """Return the problem with the row of an existing file, or `None` if the row holds.
+    """Return the problem with the row of an existing file, or `None` if the row is correct.
 
     ``digest`` hashes the file with one of the `STRONG_HASHES`. If it returns `None`, the hash isn't compared.
     """
@@ -194,7 +194,7 @@ def find_record_problems(
 
 
 _NAMED = 10
-"""The maximum number of files that a message names for one problem."""
+"""The maximum number of files that a message lists for one problem."""
 
 
 def record_errors(source: Path | str, problems: Iterable[RecordProblem]) -> list[InputError]:

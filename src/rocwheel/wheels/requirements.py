@@ -94,7 +94,7 @@ def _interpreters_of(filename: str) -> tuple[Interpreter, ...]:
 
 
 def tag_minors(tag: Tag) -> tuple[int, ...]:
-    """Return the minor versions of Python 3 that a tag supports, or all known ones if the tag doesn't name one."""
+    """Return the minor versions of Python 3 that a tag supports, or all known versions if it doesn't specify one."""
     match = re.fullmatch(r"(?:cp|py)3(\d+)", tag.interpreter)
     if match is None:
         return tuple(_MINORS)
@@ -138,7 +138,7 @@ _REFUSAL = "is.not.in.this.release"
 
 _BRACKET = re.compile("[()]")
 _MOST_NESTED = 32
-"""The limit on nested brackets. ``packaging`` recurses for each level; markers from real builds have at most three."""
+"""The maximum depth of brackets. ``packaging`` recurses for each level; markers from real builds have at most three."""
 
 _LONG_NUMBER = re.compile(r"\d{4001}")
 """A number that is too long: Python converts at most 4,300 digits.
@@ -192,7 +192,7 @@ def parse_requirement(text: str) -> Requirement:
         message = f"a Requires-Dist with a marker that can't be evaluated ({shortened(str(e))})"
         raise RequirementError(message) from e
     except UndefinedEnvironmentName as e:
-        message = f"a Requires-Dist with a marker of lock files ({shortened(str(e.args[0]))})"
+        message = f"a Requires-Dist with a marker that is only for lock files ({shortened(str(e.args[0]))})"
         raise RequirementError(message) from e
     # The text of a requirement from the end of its URL, which may contain any characters, or from the first ``;``.
     if "\\" in (text.partition(requirement.url)[2] if requirement.url else text.partition(";")[2]):
@@ -297,7 +297,7 @@ def applies(requirement: Requirement, extras: Collection[str] = ("",), file_name
     except (UndefinedComparison, UndefinedEnvironmentName):
         raise
     except ValueError:
-        # A version of this machine, such as its kernel version. Earlier releases of packaging don't compare it as text.
+        # The marker uses a kernel version or similar. Older releases of packaging don't compare it as text.
         return True
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes source distributions (:pep:`625`, :pep:`643`), and dates archives by SOURCE_DATE_EPOCH."""
+"""Reads and writes source distributions (:pep:`625`, :pep:`643`), and dates archives with SOURCE_DATE_EPOCH."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def read_sdist(path: Path) -> dict[str, bytes]:
             if not info.isfile():
                 raise InputError(path, f"{info.name} isn't a file", expected="files in one top folder")
             if size > _MOST_TOGETHER:
-                raise InputError(path, "its files total more than 64 MiB", expected="the sdist of rocm")
+                raise InputError(path, "its files total more than 64 MiB", expected="the rocm sdist")
             content = tar.extractfile(info)
             files[place.partition("/")[2]] = content.read() if content else b""
     return files
@@ -162,14 +162,14 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
     except ExpansionError as e:
         raise InputError(path, str(e), expected=BOUND, remedy=CAUTION) from e
     except _ERRORS as e:
-        raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy=_AGAIN) from e
+        raise InputError(path, f"isn't a readable .tar.gz archive ({e})", remedy=_AGAIN) from e
 
 
 def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
     """Yield members with their paths. Raises `InputError` unless all programs unpack the same files from an sdist.
 
-    All members must be in one top folder, and no file twice, because programs choose different ones. No member may be
-    behind a link, or have ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is somewhere else.
+    All members must be in one top folder, and no file may occur twice, because programs choose different copies. No
+    member may be behind a link, or have ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is somewhere else.
     """
     links = MemberLinks()
     files: set[str] = set()

@@ -1,4 +1,4 @@
-"""Parses compatibility tags: a wheel's Pythons, systems, and machines (:pep:`425`, :pep:`600`, :pep:`656`)."""
+"""Parses compatibility tags: a wheel's Python versions, systems, and machines (:pep:`425`, :pep:`600`, :pep:`656`)."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ _MACOS_MACHINES = [
     "ppc",
     "ppc64",
 ]
-# Common spellings of a machine that are for another system.
+# Common machine names that are wrong in the tags for a system, with the correct names.
 _OTHER_WORDS = {
     "linux": {"amd64": "x86_64", "arm64": "aarch64", "x64": "x86_64"},
     "win": {"win64": "win_amd64", "win_x86_64": "win_amd64", "win_x64": "win_amd64", "windows_": "win_"},
 }
-# Installers compare tags with those of their system (packaging.tags), so the last alternative uses sysconfig's names.
+# Installers compare tags with their system's tags (packaging.tags), so the last alternative uses sysconfig's names.
 _KNOWN = re.compile(
     "any|win32|win_(?:amd64|arm64|arm32|ia64)"
     f"|(?:linux|manylinux_2_\\d{{1,2}}|manylinux2014|musllinux_1_\\d{{1,2}})_{_MACHINE}"
@@ -156,7 +156,7 @@ def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
 
 
 def lowest_glibc(platforms: Iterable[PlatformTag]) -> tuple[int, int] | None:
-    """Return the oldest glibc that the tags promise to support, or `None` if no tag names a version."""
+    """Return the oldest glibc that the tags promise to support, or `None` if no tag has a version."""
     return min((tag.glibc for tag in platforms if tag.glibc is not None), default=None)
 
 
@@ -170,7 +170,7 @@ _EXAMPLE = "manylinux_2_28_x86_64"
 def check_platform(text: str, source: str = _OPTION) -> None:
     """Raise `InputError` for text that isn't a platform tag, and for a tag that installers don't accept.
 
-    The text may contain several tags, joined by dots. Messages name ``source`` as the origin of the text.
+    The text may contain several tags, joined by dots. Messages mention ``source`` as the origin of the text.
     """
     if not is_platform(text):
         raise InputError(source, f"is {text!r}", expected=f"a tag such as {_EXAMPLE}, or several joined by dots")

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 MAX_NAME = 4096
-"""The limit on the bytes of one name. Linux doesn't accept longer paths."""
+"""The maximum length of a name in bytes. Linux doesn't accept longer paths."""
 MAX_RECORDS = 1 << 20
-"""The limit on the bytes of a member's pax records, including extended attributes."""
+"""The maximum size of a member's pax records in bytes, including extended attributes."""
 MAX_MEMBERS = 250_000
-"""The limit on the members of one tar. Each member takes about a kilobyte of memory."""
+"""The maximum number of members in a tar. Each member takes about a kilobyte of memory."""
 MAX_NAMES = 64 << 20
-"""The limit on the bytes of all names in one tar."""
+"""The maximum total length of the names in a tar, in bytes."""
 
 _MAX_DEPTH = 8
-"""The limit on consecutive headers that extend the same member.
+"""The maximum number of consecutive headers that extend the same member.
 
 They are a long name, a long link, records, and records for all following members.
 """
@@ -201,14 +201,14 @@ def _refuse(found: str) -> NoReturn:
 
 
 MOST_LINK_NAMES: Final = 50_000
-"""The limit on names that are kept for links and their parent folders. These names take about 20 MB."""
+"""The maximum number of names that are kept for links and their parent folders. These names take about 20 MB."""
 
 _IS_LINK = ""
 """The entry for a link among the names in a folder; names are never empty."""
 
 
 class MemberLinks:
-    """The symbolic and hard links that have been found so far in an archive, as a tree of names."""
+    """The symbolic and hard links that were already found in an archive, as a tree of names."""
 
     def __init__(self) -> None:
         """Start with no links."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DraftSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The URLs of JSON schemas: the schema to write, and those that can be read."""
+    """The URLs of JSON schemas: the schema to write, and the schemas that can be read."""
 
     written: str
     readable: tuple[str, ...]
@@ -195,7 +195,7 @@ def _decode(data: bytes, source: str) -> _Document:
         return decode_json(data, _Document)
     except msgspec.DecodeError as e:
         raise InputError(
-            source, f"malformed ({e})", expected="variant metadata in the format of PEP 825 (a draft)"
+            source, f"is malformed ({e})", expected="variant metadata in the format of PEP 825 (a draft)"
         ) from e
 
 
@@ -215,11 +215,11 @@ def _find_faults(source: str, document: _Document) -> Iterator[InputError]:
     namespaces = {namespace for properties in document.variants.values() for namespace in properties}
     for namespace in sorted(namespaces - set(document.default_priorities.namespace)):
         found = f"has properties of {quoted(namespace)}, which default-priorities doesn't list"
-        yield InputError(source, found, expected="each namespace to be listed there")
+        yield InputError(source, found, expected="each namespace in default-priorities")
     null = load_draft().names.null_label
     for label, properties in document.variants.items():
         if bool(properties) == (label == null):
-            found = f"gives {quoted(label)} {'properties' if properties else 'no property'}"
+            found = f"has {'properties' if properties else 'no properties'} for {quoted(label)}"
             yield InputError(
                 source, found, expected=f"no properties for {null!r}, and at least one for every other label"
             )
@@ -311,7 +311,7 @@ def find_contradictions(wheels: Mapping[str, VariantMetadata]) -> Iterator[Input
         if metadata.common != first.common:
             one, other = metadata.common, first.common
             differing = " and ".join(sorted(key for key in {*one, *other} if one.get(key) != other.get(key)))
-            found = f"its variant.json differs from that of {first_name} in {differing}"
+            found = f"its variant.json differs in {differing} from the file in {first_name}"
             yield InputError(name, found, expected="the same values in all wheels of a version")
         known_name, properties = by_label.setdefault(metadata.label, (name, metadata.properties))
         if properties != metadata.properties:
@@ -323,7 +323,7 @@ def render_index_file(wheels: Mapping[str, VariantMetadata], machine: Sequence[s
     """Return the index file for wheels that don't contradict each other.
 
     ``machine`` contains the targets that the index is for, preferred targets first. Installers then choose a wheel for
-    one of these targets without detecting the machine's GPUs. Otherwise, the index names the plugin that detects GPUs.
+    one of these targets without detecting the machine's GPUs. Otherwise, the index specifies the plugin to detect GPUs.
     """
     common = dict(next(iter(wheels.values())).common)
     provider = load_draft().provider

@@ -169,9 +169,9 @@ def write_wheels(
 ) -> Iterator[WheelPacker]:
     """Yield a packer of wheels. At the end of the block, the wheels are complete and have their names.
 
-    The ``executor`` packs members, ``moment`` dates them, and ``level`` is the libdeflate level; 0 stores. Members in
-    the ``kept`` store aren't packed again. With ``is_hashed``, the packer provides the wheels' hashes. Raises
-    `WorkError` if a wheel can't be written. After any exception, no incomplete wheel remains.
+    The ``executor`` packs members, ``moment`` dates them, and ``level`` is the libdeflate level; 0 means stored.
+    Members in the ``kept`` store aren't packed again. With ``is_hashed``, the packer provides the wheels' hashes.
+    Raises `WorkError` if a wheel can't be written. After any exception, no incomplete wheel remains.
     """
     # Closing a wheel syncs it to disk. A separate thread lets the next wheel proceed in the meantime.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
@@ -220,7 +220,7 @@ class WheelPacker:
 
     @property
     def count(self) -> PackedCount:
-        """The written members that were packed, and those that came from a cache."""
+        """The number of written members that were packed, and of members from a cache."""
         return self._packer.count
 
     @property

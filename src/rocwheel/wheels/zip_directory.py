@@ -172,7 +172,7 @@ def _read_header(path: Path, info: zipfile.ZipInfo, read_at: ReadAt) -> LocalHea
             raise InputError(source, how, expected="a stored or deflated member, which installers can read")
         if info.compress_type == STORED and info.compress_size != info.file_size:
             found = f"is stored in {count(info.compress_size, 'byte')}"
-            raise InputError(source, found, expected=f"its size, {info.file_size}", remedy=AGAIN)
+            raise InputError(source, found, expected=f"its unpacked size, {info.file_size}", remedy=AGAIN)
     header = read_local_header(read_at, info.header_offset)
     if header is None:
         raise InputError(

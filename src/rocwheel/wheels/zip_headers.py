@@ -30,7 +30,7 @@ AGAIN: Final = "Build or download it again."
 
 
 ZIP_MAGIC: Final = b"PK\3\4"
-"""The signature of a local header, with which an archive begins (APPNOTE.TXT 4.3.7)."""
+"""The signature of a local header, at the start of an archive (APPNOTE.TXT 4.3.7)."""
 ZIP64: Final = 1
 UNICODE_PATH: Final = 0x7075
 _HEAD = struct.Struct("<2H")
@@ -78,12 +78,12 @@ class LocalHeader(msgspec.Struct, frozen=True):
 
     @property
     def is_stream(self) -> bool:
-        """Return whether the checksum and sizes are in a data descriptor after the packed bytes."""
+        """Whether the checksum and sizes are in a data descriptor after the packed bytes."""
         return bool(self.flags & _DESCRIPTOR_FLAG)
 
     @property
     def is_zip64(self) -> bool:
-        """Return whether a data descriptor has 64-bit sizes, even if the sizes are small (APPNOTE.TXT 4.3.9.2)."""
+        """Whether a data descriptor has 64-bit sizes, even if the sizes are small (APPNOTE.TXT 4.3.9.2)."""
         return any(kind == ZIP64 for kind, *_ in iter_extra_fields(self.extra))
 
     def agrees_with(self, method: int, crc32: int, packed_size: int, size: int) -> bool:
@@ -274,13 +274,13 @@ def require_whole_end(path: Path, directory: Directory, size: int, read_at: Read
     start = directory.start
     if (counts.disk, counts.first_disk) != (0, 0) or counts.number_here != counts.number:
         raise InputError(
-            path, "the end record says that the archive is one of several files", expected="a single file", remedy=AGAIN
+            path, "the end record declares an archive in several parts", expected="a single file", remedy=AGAIN
         )
     if counts.number != directory.number:
-        found = f"the central directory has {directory.number} entries, but the end record says {counts.number}"
+        found = f"the central directory has {directory.number} entries, but the end record declares {counts.number}"
         raise InputError(path, found, expected="the same number", remedy=AGAIN)
     if counts.start != start:
-        found = f"the central directory is at byte {start}, but the end record says byte {counts.start}"
+        found = f"the central directory is at byte {start}, but the end record declares byte {counts.start}"
         raise InputError(path, found, expected="the same offset", remedy=AGAIN)
     if counts.length != directory.length:
         found = (
@@ -324,7 +324,7 @@ def _large_counts(path: Path, tail: bytes, start_of_tail: int) -> _Counts | None
     _, length, _, _, *fields = _END64.unpack_from(tail, at)
     if length != _END64.size - 12:
         found = f"the ZIP64 end record is {length} bytes long"
-        raise InputError(path, found, expected=f"{_END64.size - 12}", remedy=AGAIN)
+        raise InputError(path, found, expected=f"{_END64.size - 12} bytes", remedy=AGAIN)
     return _Counts(*fields)
 
 

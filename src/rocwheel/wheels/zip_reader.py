@@ -153,7 +153,7 @@ def read_member(member: ZipMember) -> bytes:
     is_info = folder.endswith(".dist-info") and "/" not in folder
     most = _MOST_OF_INFO.get(name, _MOST_TEXT) if is_info else _MOST_TEXT
     if member.size > most:
-        found, expected = f"has {count(member.size, 'byte')}", f"at most {most} bytes for such a file"
+        found, expected = f"has {count(member.size, 'byte')}", f"at most {most} bytes for this file type"
         raise InputError(member.source, found, expected=expected, remedy="Build or download the wheel again.")
     return b"".join(iter_member(member))
 
@@ -189,7 +189,7 @@ def open_unpacked(member: ZipMember, *, limit: int | None = None) -> Iterator[tu
     A stored member is a range of the archive. A deflated member is unpacked into an unnamed temporary file, so that a
     library of half a gigabyte takes no memory. The file is deleted when the block ends. Raises `InputError` if a member
     is damaged or a deflated member has more than ``limit`` bytes, and `WorkError` if the temporary file can't be
-    written. Both errors name the member.
+    written. Both errors mention the member.
     """
     if member.method == STORED:
         yield member.packed, digest_member(member)
@@ -233,7 +233,7 @@ class UnpackedMembers:
 
     The files use at most half of the free space on their disk, so that other members can still be unpacked. Several
     threads may share an instance. `close` deletes the files. If a wheel has changed, its members aren't found, because
-    they have another stamp.
+    they have a different stamp.
     """
 
     def __init__(self, *, least: int = _LEAST, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:

@@ -109,7 +109,7 @@ def _member_faults(info: zipfile.ZipInfo, entry: CentralEntry, header: LocalHead
     if header.is_stream and info.compress_type == STORED:
         yield (
             "is stored, but its sizes follow its content, which programs that read a stream can't find",
-            "sizes before it",
+            "sizes before the content",
         )
     if not header.name.isascii() and not header.flags & entry.flags & _UTF8:
         yield "its name is neither ASCII nor marked as UTF-8", "bit 11 of the flags to be set"
@@ -139,7 +139,7 @@ def _header_faults(said: LocalHeader | CentralEntry) -> Iterator[tuple[str, str]
     """Yield flags and ZIP versions that installers don't support."""
     for bit, what in _FLAGS.items():
         if said.flags >> bit & 1:
-            yield f"says that the member is {what}", f"bit {bit} of the flags to be clear"
+            yield f"marks the member as {what}", f"bit {bit} of the flags to be clear"
     version = said.version & 0xFF
     if version > _NEWEST:
         yield f"requires version {version // 10}.{version % 10} of ZIP", "at most 6.3"
@@ -193,9 +193,9 @@ def outside_reason(member: str) -> str:
     if any(unicodedata.category(character) in _UNPRINTABLE for character in member):
         return "a name with a control character"
     if any(len(part.encode(errors="surrogateescape")) > _LONGEST for part in member.split("/")):
-        return f"a name of more than {_LONGEST} bytes, which file systems don't support"
+        return f"a name longer than {_LONGEST} bytes, which file systems don't support"
     if ".." in member.split("/"):
-        return "a path that points out of the wheel"
+        return "a path that points outside the wheel"
     return "" if posixpath.normpath(member) == member else "a path that isn't normalized"
 
 

@@ -364,7 +364,7 @@ def test_a_scheduler_that_cannot_be_reached_is_an_error(address: str, tmp_path: 
 
 def test_a_build_on_this_machine_writes_to_no_url() -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", "s3://bucket/x")
-    told = "error: s3://bucket/x: is a URL, but this command can't write to one. "
+    told = "error: s3://bucket/x: is a URL, but this command can't write to URLs. "
     assert (done.returncode, told in done.stderr) == (2, True)
 
 

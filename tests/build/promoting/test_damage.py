@@ -65,7 +65,7 @@ def test_the_same_distribution_under_two_names_is_refused_and_nothing_is_written
 def test_a_name_that_no_index_takes_is_refused_and_nothing_is_written(tmp_path: Path, end: str) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", FILES, version="1.0rc1")
     wheel.rename(wheel.with_name(wheel.name.removesuffix(".whl") + end))
-    with pytest.raises(ProblemsError, match=r"isn't the file name of a wheel or sdist; expected NAME-VERSION\["):
+    with pytest.raises(ProblemsError, match=r"isn't a valid wheel or sdist file name; expected NAME-VERSION\["):
         PromoteJob(wheel.parent, "1.0", tmp_path / "out").run()
     assert not (tmp_path / "out").exists()
 

@@ -261,17 +261,17 @@ def test_what_is_no_package_of_its_name_is_refused_with_all_others(dist: Path, t
         PromoteJob(dist, "7.0.0", tmp_path / "out").run()
     found = [str(problem).replace(f"{dist}/", "").partition("; expected")[0] for problem in caught.value.problems]
     assert found == [
-        "a-1.tar.gz: not a readable .tar.gz archive (Not a gzipped file (b'no')). Build or fetch it again.",
+        "a-1.tar.gz: isn't a readable .tar.gz archive (Not a gzipped file (b'no')). Build or fetch it again.",
         "b-1-py3-none-any.whl: is a damaged archive (File is not a zip file). Build or download it again.",
-        "c.tar.gz: isn't the file name of a wheel or sdist",
+        "c.tar.gz: isn't a valid wheel or sdist file name",
         f"{CORE.replace('rc1', 'rc2')}: is rocm-sdk-core 7.0.0rc1 according to its metadata",
     ]
     assert not (tmp_path / "out").exists()
 
 
 OUTSIDE = {
-    "../evil.so": "a path that points out of the wheel",
-    "demo/../../evil.so": "a path that points out of the wheel",
+    "../evil.so": "a path that points outside the wheel",
+    "demo/../../evil.so": "a path that points outside the wheel",
     "/etc/evil.so": "an absolute path",
     "C:/evil.dll": "an absolute path",
     "demo\\evil.dll": "a name with a backslash, which separates folders on some systems",
@@ -298,9 +298,9 @@ def test_names_that_lead_out_are_told_of_all_wheels_with_what_else_is_wrong(tmp_
         dist,
         "1.0",
         tmp_path / "out",
-        f"/dist/{one.name}!../x: a path that points out of the wheel; {rest}",
+        f"/dist/{one.name}!../x: a path that points outside the wheel; {rest}",
         f"/dist/{one.name}!/y: an absolute path; {rest}",
-        f"/dist/{other.name}!../x: a path that points out of the wheel; {rest}",
+        f"/dist/{other.name}!../x: a path that points outside the wheel; {rest}",
         "/dist/c-1.0rc1-py3-none-any.whl: is a damaged archive (File is not a zip file). Build or download it again.",
     )
 

@@ -52,7 +52,7 @@ def test_name_version_tags_and_build_are_read(tmp_path: Path) -> None:
         ({f"{INFO}/WHEEL": WHEEL}, f"has no {INFO}/METADATA"),
         ({f"{INFO}/METADATA": METADATA}, f"has no {INFO}/WHEEL"),
         ({f"{INFO}/METADATA": b"Name: a\n\n", f"{INFO}/WHEEL": WHEEL}, "has no Version, or more than one"),
-        ({f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "../x": b""}, "a path that points out of the wheel"),
+        ({f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "../x": b""}, "a path that points outside the wheel"),
     ],
 )
 def test_what_is_no_wheel_is_refused(tmp_path: Path, files: dict[str, bytes], found: str) -> None:
@@ -71,9 +71,9 @@ def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metadata", "found"),
     [
-        (b"Name: other\nVersion: 1.0+rocm7\n\n", "its metadata names the project 'other'; expected 'demo'"),
-        (b"Name: Demo\nVersion: 1.1\n\n", "its metadata gives the version '1.1'; expected '1.0+rocm7'"),
-        (b"Name: Demo\nVersion: latest\n\n", "its metadata gives the version 'latest'; expected '1.0+rocm7'"),
+        (b"Name: other\nVersion: 1.0+rocm7\n\n", "its metadata has the project name 'other'; expected 'demo'"),
+        (b"Name: Demo\nVersion: 1.1\n\n", "its metadata has the version '1.1'; expected '1.0+rocm7'"),
+        (b"Name: Demo\nVersion: latest\n\n", "its metadata has the version 'latest'; expected '1.0+rocm7'"),
     ],
 )
 def test_metadata_of_something_else_than_the_file_name_says_is_refused(

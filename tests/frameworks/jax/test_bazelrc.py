@@ -308,7 +308,7 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
         ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
         (
             'target-family = "gfx99999"',
-            "target-family: 'gfx99999' isn't a known GPU target or family. Nearest: gfx909.",
+            "target-family: 'gfx99999' isn't a known GPU target or family. Similar names: gfx909.",
         ),
         ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search lists a folder twice; expected different entries"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),

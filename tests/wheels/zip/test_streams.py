@@ -109,9 +109,11 @@ def test_packed_bytes_that_do_not_say_where_they_end_are_refused(tmp_path: Path)
     ("member", "found"),
     [
         pytest.param(
-            RawMember(b"a", TEXT, TEXT + HIDDEN), "!a: is stored in 64 bytes; expected its size, 14", id="more"
+            RawMember(b"a", TEXT, TEXT + HIDDEN), "!a: is stored in 64 bytes; expected its unpacked size, 14", id="more"
         ),
-        pytest.param(RawMember(b"a", TEXT, b""), "!a: is stored in 0 bytes; expected its size, 14", id="fewer"),
+        pytest.param(
+            RawMember(b"a", TEXT, b""), "!a: is stored in 0 bytes; expected its unpacked size, 14", id="fewer"
+        ),
     ],
 )
 def test_a_stored_member_of_another_packed_size_is_refused(tmp_path: Path, member: RawMember, found: str) -> None:
