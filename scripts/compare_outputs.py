@@ -42,7 +42,7 @@ WORDING |= {"fingerprint"}  # made of the text; a baseline says by its schema wh
 SDK_SOURCE = re.compile(r"(^|/)((rocm_sdk|rocm_profiler|selector|src)[^!]*|setup)\.py$")
 TEMPORARY = re.compile(r'"/proc/\d+/fd/\d+"')
 DURATION = re.compile(r"\b\d+(\.\d+)? s\b")
-PROGRESS = re.compile(r"^\w+ (\.\.\.|\d+ %)\n", re.MULTILINE)
+PROGRESS = re.compile(r"^\w+ (\.\.\.|\d+ ?%)\n", re.MULTILINE)
 FILE_TIMES = re.compile(r"\$\.files\..*\[1\]\[[134]\]")
 """Where an index's notes have the inode and the times of a file."""
 FOLLOWS = re.compile(

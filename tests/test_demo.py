@@ -141,7 +141,7 @@ def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Cal
     make(place)
     before = sorted(tmp_path.rglob("*"))
     expected = (
-        f"{place}: isn't the environment of an earlier demo, so it can't be replaced. Change --dest-dir, or remove "
+        f"{place}: isn't an earlier demo's environment, so it can't be replaced. Change --dest-dir, or remove "
         "this folder."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):

@@ -1,4 +1,4 @@
-"""The public Python API: functions that have the same names as the commands, and that return values.
+"""The public Python API: functions that have the same names as the commands and return values.
 
 Only the names in ``__all__`` of this module are stable. All other modules of rocwheel are private and can change
 without notice.
@@ -417,7 +417,7 @@ def diff(old: GivenPath, new: GivenPath, *, ignore: Iterable[str] | str = ()) ->
 
     Args:
         old: The old version.
-        new: The new version, of the same kind.
+        new: The new version, which must be of the same kind.
         ignore: Names or patterns of rules to ignore.
 
     Example:
@@ -634,7 +634,7 @@ def join(
         host: The host folder, or one split library.
         devices: One or more folders of targets.
         output: The folder for the joined tree. It must not exist.
-        compress: Whether to compress all bundles, including those that were uncompressed before the split.
+        compress: Whether to compress all bundles, including bundles that were uncompressed before the split.
         level: The zstd level of compressed bundles. If a bundle doesn't fit, higher levels are tried.
 
     Example:
@@ -665,7 +665,7 @@ def join_wheels(
         devices: One or more device wheels.
         output: The folder for the joined wheel, which must not be the host wheel's folder. It is created if it doesn't
             exist.
-        compress: Whether to compress all bundles, including those that were uncompressed before the split.
+        compress: Whether to compress all bundles, including bundles that were uncompressed before the split.
         level: The zstd level of compressed bundles. If a bundle doesn't fit, higher levels are tried.
         jobs: The number of workers, or 0 for one worker per core.
 

@@ -122,7 +122,7 @@ def _find_uv() -> str:
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     found = shutil.which("uv", path=folders)
     if found is None:
-        program, expected = "uv", "uv, because pip installs only for its own system"
+        program, expected = "uv", "uv, because pip can install only for its own system"
         raise InputError(program, "isn't installed", expected=expected, remedy="Run: pip install uv")
     return found
 
@@ -147,7 +147,7 @@ def _check_folder(dest_dir: Path) -> None:
 def _check_replaceable(environment: Path) -> None:
     if not os.path.lexists(environment) or _is_own(environment):
         return
-    found = "isn't the environment of an earlier demo, so it can't be replaced"
+    found = "isn't an earlier demo's environment, so it can't be replaced"
     raise InputError(environment, found, remedy="Change --dest-dir, or remove this folder.")
 
 

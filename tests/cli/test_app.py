@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
-VALUES = "Remove it, or put its option before it, and quote values with spaces."
+VALUES = "Remove the argument, or add the option that it belongs to. Quote values with spaces."
 TOOLS = (
     "cmake, hip, bazel, torch, jax, spack, nix, gentoo, gentoo-desc, ebuild, debian, debian-build, rpm, target-lst, "
     "file-name"
@@ -45,7 +45,10 @@ IGNORED = "Ignore rules with these names. Patterns are accepted; --rules lists t
         ),
         (
             "--verbose build",
-            "--verbose: comes before the command; expected with --version, or after the command's name",
+            (
+                "--verbose: comes before the command; expected the option after the command's name, or together with "
+                "--version"
+            ),
         ),
         ("build --artifact-dri x", "rocwheel build: has no option --artifact-dri. Did you mean --artifact-dir?"),
         ("build --zzz", "rocwheel build: has no option --zzz. See rocwheel build --help."),

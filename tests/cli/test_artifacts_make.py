@@ -51,7 +51,7 @@ def test_a_server_gives_what_a_build_needs(archives: Path, tmp_path: Path) -> No
         done = rocwheel(*words)
         assert (done.returncode, done.stdout) == (
             0,
-            "2 archives fetched, 0 already present\ncompared with only its size: 2 archives\n",
+            "2 archives fetched, 0 already present\nverified only by size: 2 archives\n",
         )
     listed = rocwheel("artifacts", "list", tmp_path / "here", "--json", "--quiet")
     assert [one["artifact"] for one in json.loads(listed.stdout)["artifacts"]] == [
@@ -162,7 +162,7 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
         ["unsorted_run_generic", "1", "0", "1"],
     ]
     assert finished.stdout.endswith(
-        "dropped links to files that aren't among the sources: 1\n"
+        "dropped links to files that aren't in the sources: 1\n"
         "  bin/absent\n"
         "files that match no rule, added to the catch-all artifact: 2\n"
         "  bin/absent\n"
@@ -348,4 +348,4 @@ def test_a_target_that_a_shard_declares_and_lacks_is_named(run: Run, tmp_path: P
     assert not (tmp_path / "out").exists()
     command = ("artifacts", "merge", "a", "b", "--primary", "a", "--output", "out", "--allow-missing")
     status, stdout, _ = run(*command)
-    assert (status, "a has no files for gfx950, even though its dist_info.json lists it" in stdout) == (0, True)
+    assert (status, "a has no files for gfx950, even though dist_info.json lists this target" in stdout) == (0, True)

@@ -209,7 +209,7 @@ def test_a_baseline_to_update_has_to_be_named(run: Run, bad_wheel: Path) -> None
     finished = run("audit", bad_wheel, "--update-baseline")
     assert finished.status == 2
     words = " ".join(finished.stderr.replace("│", " ").split())
-    assert "--update-baseline needs '--baseline FILE', or 'baseline' in the settings." in words
+    assert "--update-baseline requires '--baseline FILE', or 'baseline' in the settings." in words
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
     left.parent.mkdir()
     left.touch(0o600)
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
-    assert "removed unfinished files of a killed build: .rocm-6.0.0.tar.gz.abcdefgh.rocwheel\n" in done.stderr
+    assert "removed unfinished files from a killed build: .rocm-6.0.0.tar.gz.abcdefgh.rocwheel\n" in done.stderr
 
 
 def test_the_options_of_a_plan_stand_before_those_of_a_build() -> None:
@@ -223,7 +223,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
         (["--level", "13"], "--level: is '13'; expected a level from 0 to 12"),
         (["--version", "one"], "--version: is 'one'; expected a PEP 440 version"),
         (["--targets", "gfx942"], "has no artifacts for gfx942"),
-        (["--targets", "gfx94"], "'gfx94' isn't a known GPU target, family, product, or policy. Nearest: gfx942"),
+        (["--targets", "gfx94"], "'gfx94' isn't a known GPU target, family, product, or policy. Similar names: gfx942"),
         (["--targets", "RX 7900 XTX"], "has no artifacts for gfx1100"),
         (["--recipe", "none.toml"], "none.toml: can't be read (No such file or directory). Check --recipe."),
         (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),
@@ -254,7 +254,7 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
     [
         (["--version", "x y"], "--version: is 'x y'; expected a PEP 440 version"),
         (["--version", "one"], "--version: is 'one'; expected a PEP 440 version"),
-        (["--targets", ""], "--targets: doesn't name a GPU target; expected at least one"),
+        (["--targets", ""], "--targets: doesn't specify a GPU target; expected at least one"),
         (["--rocm", ""], "--rocm: ''; expected a version such as 6.4"),
         (["--rocm", "banana"], "--rocm: 'banana'; expected a version such as 6.4"),
         (

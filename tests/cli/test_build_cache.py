@@ -83,7 +83,7 @@ def test_a_build_without_options_says_what_it_packed(tmp_path: Path) -> None:
     ]  # fmt: skip
     lines = [next(line for line in those if line.startswith("packed ")) for those in told]
     assert not lines[0].startswith("packed 0 ")
-    assert lines[1] == "packed 0 files (0 bytes), took 150 from the cache (648.0 kB)"
+    assert lines[1] == "packed 0 files (0 bytes), reused 150 from the cache (648.0 kB)"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_disk_that_takes_nothing_is_told_once_and_the_build_goes_on(
     told = f"warning: {tmp_path}/cache/packed: can't be written ({trouble}); continuing without the cache"
     assert [line for line in done.stderr.splitlines() if "cache" in line] == [
         told,
-        "packed 150 files (648.0 kB), took 0 from the cache (0 bytes)",
+        "packed 150 files (648.0 kB), reused 0 from the cache (0 bytes)",
     ]
     assert digests(tmp_path) == digests(sample_dist.parent)
 
@@ -217,7 +217,7 @@ def test_a_cache_of_somebody_else_is_told_once_and_the_build_goes_on(
         0,
         [
             f"warning: {cache}: can't be read (Permission denied); continuing without the cache",
-            "packed 150 files (648.0 kB), took 0 from the cache (0 bytes)",
+            "packed 150 files (648.0 kB), reused 0 from the cache (0 bytes)",
         ],
     )
     assert digests(tmp_path) == digests(sample_dist.parent)
@@ -290,7 +290,7 @@ def test_a_cluster_has_no_cache(run: Run, tmp_path: Path, cache: Path) -> None:
     done = run("build", "--artifact-dir", SAMPLE, "--dest-dir", tmp_path / "out", *options)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: --cache: can't be used with --scheduler, because its workers can't reach the cache of this machine. "
+        "error: --cache: can't be used with --scheduler, because its workers can't reach this machine's cache. "
         "Remove one of them.\n"
     )
 

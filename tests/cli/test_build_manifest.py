@@ -168,7 +168,7 @@ def test_checksums_of_other_files_are_left_alone_and_nothing_is_written(run: Run
     (tree / SUMS).write_text(f"{'0' * 64}  base_lib_generic.tar.xz\n")
     done = run("build", "--artifact-dir", tree, "--dest-dir", tree, "--version", "7.0")
     assert done.status == 2
-    assert "SHA256SUMS: contains checksums of files that aren't from a build; expected no file" in done.stderr
+    assert "SHA256SUMS: contains checksums for files that aren't from a build; expected no file" in done.stderr
     assert not (tree / "dist").exists()
 
 

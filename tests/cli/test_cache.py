@@ -147,7 +147,7 @@ def test_verify_tells_what_it_could_not_read_or_remove(
     assert done.status == 1
     assert done.stdout.splitlines() == [
         f"{paths[1]}: is damaged and can't be removed",
-        f"{paths[0]}: can't be read (Input/output error), so it stays",
+        f"{paths[0]}: can't be read (Input/output error), so it was kept",
         "3 entries (30.3 kB), 1 damaged, 1 unreadable",
     ]
 
@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_looked_at(tmp_p
     assert cache_as_user("info", "--verify") == (
         1,
         [
-            f"{closed}: can't be read (Permission denied), so it stays",
+            f"{closed}: can't be read (Permission denied), so it was kept",
             "2 entries (20.2 kB), 0 damaged, 1 unreadable",
         ],
         [],
@@ -200,7 +200,7 @@ def test_prune_says_why_entries_stay(tmp_path: Path, paths: list[Path]) -> None:
         [
             (
                 f"error: {tmp_path}/packed: 3 entries can't be removed (Permission denied), such as {paths[0]}. "
-                "Check the permissions, whether the disk is writable, and the contents."
+                "Check the contents and permissions, and whether the disk is writable."
             )
         ],
     )

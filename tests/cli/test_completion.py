@@ -92,8 +92,8 @@ def test_completion_is_installed_for_the_shell_that_is_named(
     ("words", "told"),
     [
         (["tcsh"], f"is 'tcsh'; {SHELLS}"),
-        (["zsh", "fish"], "has the word 'fish' after it; expected no word after zsh"),
-        (["zsh", "--help"], "has the word '--help' after it; expected no word after zsh"),
+        (["zsh", "fish"], "is followed by 'fish'; expected nothing after zsh"),
+        (["zsh", "--help"], "is followed by '--help'; expected nothing after zsh"),
     ],
 )
 def test_a_shell_that_has_no_completion_is_refused(run: Run, words: list[str], told: str) -> None:

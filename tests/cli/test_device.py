@@ -34,7 +34,7 @@ def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -
     small, fewer, more = tmp_path / "small.so", tmp_path / "fewer.so", tmp_path / "more.so"
     status, out, err = run("device", "compress", FIXTURES / "v22/libtwo.plain.so", "-o", small)
     assert (status, out) == (0, f"{small}: 2 of 2 bundles changed, 33.8 kB -> 4.1 kB of device code\n")
-    assert err.endswith("note: the result is for ROCm 6.2 and later\n")
+    assert err.endswith("note: the result requires ROCm 6.2 or later\n")
     assert run("device", "prune", small, "--targets", "gfx1030,gfx906", "-o", fewer)[0] == 0
     assert targets_of(run, fewer) == [["gfx1030", "gfx906"]] * 2
     assert run("device", "retarget", "gfx1030=gfx1031,gfx1036", fewer, "-o", more)[0] == 0
@@ -131,7 +131,7 @@ def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_pat
         (["prune", "v22/libtwo.plain.so", "--targets", "gfx942"], "has no code for any of the targets to keep"),
         (
             ["retarget", "gfx1030=gfx1100", "v22/libtwo.plain.so"],
-            "FROM=TO: no rule says that code for gfx1030 runs on gfx1100; expected one of gfx1031, gfx1032, gfx1033, ",
+            "FROM=TO: no rule allows code for gfx1030 on gfx1100; expected one of gfx1031, gfx1032, gfx1033, ",
         ),
         (["retarget", "gfx1030", "v22/libtwo.plain.so"], "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...]"),
         (
@@ -172,14 +172,14 @@ def test_unusable_input_gives_one_error_and_no_output(
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (["compress"], "device code of 1 file edited (29.7 kB saved), 2 files copied"),
+        (["compress"], "device code in 1 file edited (29.7 kB saved), 2 files copied"),
         (
             ["prune", "--targets", "gfx906"],
-            "1 file left out, device code of 1 file edited (18.5 kB saved), 1 file copied",
+            "1 file left out, device code in 1 file edited (18.5 kB saved), 1 file copied",
         ),
         (
             ["retarget", "gfx1030=gfx1031", "--compress"],
-            "device code of 1 file edited (29.7 kB saved), 2 files copied",
+            "device code in 1 file edited (29.7 kB saved), 2 files copied",
         ),
     ],
     ids=["compress", "prune", "retarget"],

@@ -39,7 +39,7 @@ def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_pat
     source = FIXTURES / "v22/libtwo.plain.so"
     assert run("device", "prune", source, "-k", "gfx906", "-o", tmp_path / "plain.so")[2].count("note") == 0
     _, _, err = run("device", "compress", source, "--header-version", "3", "-o", tmp_path / "v3.so")
-    assert err.endswith("note: the result is for ROCm 7.1 and later\n")
+    assert err.endswith("note: the result requires ROCm 7.1 or later\n")
 
 
 @pytest.mark.slow
@@ -98,10 +98,10 @@ def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> No
     mixed.write_bytes(plain.ljust(24576, b"\0") + newer)
     _, out, err = run("device", "compress", mixed, "-o", output)
     assert "1 of 2 bundles changed" in out
-    assert err.endswith("note: the result is for ROCm 7.1 and later\n")
+    assert err.endswith("note: the result requires ROCm 7.1 or later\n")
     _, out, err = run("device", "compress", mixed, "-o", output, "--rocm", "6.4")
     assert "2 of 2 bundles changed" in out
-    assert err.endswith("note: the result is for ROCm 6.2 and later\n")
+    assert err.endswith("note: the result requires ROCm 6.2 or later\n")
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_libraries_of_a_folder_are_trimmed_and_others_pruned_where_they_are(run:
     shutil.copy(FIXTURES / "v22/saxpy.hipfb", tmp_path / "sdk/saxpy.hipfb")
     out = tmp_path / "out"
     status, text, err = run("device", "prune", tmp_path / "sdk", "-k", "gfx906", "--trim", "-o", out)
-    assert (status, text, err) == (0, f"{out}: device code of 2 files edited (48.2 kB saved)\n", "")
+    assert (status, text, err) == (0, f"{out}: device code in 2 files edited (48.2 kB saved)\n", "")
     assert (out / "libtwo.so").stat().st_size < (FIXTURES / "v22/libtwo.plain.so").stat().st_size - 8192
 
 
@@ -301,7 +301,7 @@ def test_bundles_of_a_wheel_without_code_to_offer_are_counted(run: Run, tmp_path
     files = {"demo/a.hipfb": FIXTURES / "v22/saxpy.ccob.hipfb", "demo/b.hipfb": FIXTURES / "v16/vadd.cov2.hipfb"}
     wheel = make_wheel(tmp_path / "in", "demo", files)
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
-    assert done.stdout == (f"{tmp_path / wheel.name}: device code of 1 file edited (93 bytes saved), 2 files copied\n")
+    assert done.stdout == (f"{tmp_path / wheel.name}: device code in 1 file edited (93 bytes saved), 2 files copied\n")
     done = run("device", "retarget", "gfx1010=gfx1011", wheel, "-o", tmp_path)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {wheel}: no code for gfx1010 to offer to other GPUs; expected one of ")
@@ -311,7 +311,7 @@ def test_bundles_of_a_wheel_without_code_to_offer_are_counted(run: Run, tmp_path
 def test_code_that_takes_more_room_than_before_is_said_to(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.hipfb": FIXTURES / "v22/saxpy.hipfb"})
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "-o", tmp_path)
-    assert done.stdout == (f"{tmp_path / wheel.name}: device code of 1 file edited (4.1 kB more), 1 file copied\n")
+    assert done.stdout == (f"{tmp_path / wheel.name}: device code in 1 file edited (4.1 kB more), 1 file copied\n")
 
 
 @pytest.mark.slow
@@ -319,7 +319,7 @@ def test_a_member_that_is_named_for_its_target_stays_and_is_told(run: Run, tmp_p
     files = {"demo/a.hipfb": FIXTURES / "v22/saxpy.ccob.hipfb", "demo/k_gfx1030.hsaco": FIXTURES / "v22/saxpy.hipfb"}
     wheel = make_wheel(tmp_path / "in", "demo", files)
     done = run("device", "retarget", "gfx1030=gfx1031", wheel, "--level", "9", "-o", tmp_path)
-    assert (done.status, "device code of 1 file edited (93 bytes saved), 2 files copied" in done.stdout) == (0, True)
+    assert (done.status, "device code in 1 file edited (93 bytes saved), 2 files copied" in done.stdout) == (0, True)
     assert (
         "demo: 1 file for gfx1030 is not offered to any other GPU, because libraries look up these files by name"
         in done.stderr
@@ -494,5 +494,8 @@ def test_a_path_before_the_targets_is_recognized(run: Run, tmp_path: Path) -> No
     done = run("device", "retarget", path, "gfx1030=gfx1031", "-o", tmp_path / "out.so")
     assert (done.status, done.stderr) == (
         2,
-        f"error: {path}: is a path before the targets; expected rocwheel device retarget gfx1030=gfx1031 {path}\n",
+        (
+            f"error: {path}: is a path, but the targets must come first; expected rocwheel device retarget "
+            f"gfx1030=gfx1031 {path}\n"
+        ),
     )

@@ -425,7 +425,7 @@ def test_code_for_a_target_of_no_file_is_an_error(run: Run, tmp_path: Path) -> N
 def test_member_whose_name_leads_out_of_the_wheel_is_not_extracted(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "demo", {"../../climbed.hipfb": bundle_of("gfx906")})
     status, _, err = run("device", "extract", wheel, "-o", tmp_path / "out/deep")
-    found = "a path that points out of the wheel; expected a name inside the wheel's folder"
+    found = "a path that points outside the wheel; expected a name inside the wheel's folder"
     assert (status, err) == (2, f"error: {wheel}!../../climbed.hipfb: {found}\n")
     assert list(tmp_path.rglob("climbed*")) == []
 

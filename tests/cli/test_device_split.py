@@ -480,7 +480,7 @@ def test_a_wheel_that_is_another_than_its_name_says_is_refused(run: Run, tmp_pat
     made = make_wheel(tmp_path / "in", "demo", {"demo/libtwo.so": LIBRARY})
     wheel = made.rename(tmp_path / "demo-2.0-py3-none-linux_x86_64.whl")
     status, _, err = run("device", command, wheel, "--output", tmp_path / "out")
-    found = "its metadata gives the version '1.0'; expected '2.0', as in the file name"
+    found = "its metadata has the version '1.0'; expected '2.0', as in the file name"
     assert (status, err, (tmp_path / "out").exists()) == (2, f"error: {wheel}: {found}\n", False)
 
 

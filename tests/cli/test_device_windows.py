@@ -132,7 +132,7 @@ def test_a_build_for_windows_splits_its_libraries(run: Run, tmp_path: Path) -> N
     status, _, err = run("audit", tmp_path / "made/dist")
     assert status == 0, err
     status, out, err = run("targets", "coherent", tmp_path / "made/dist")
-    assert (status, out.splitlines()[-1]) == (0, "coherent; served by all: gfx1030, gfx1100"), err
+    assert (status, out.splitlines()[-1]) == (0, "coherent; supported by all: gfx1030, gfx1100"), err
 
 
 @pytest.mark.slow
@@ -243,7 +243,7 @@ def test_a_signed_library_stays_as_it_is_in_a_folder_with_a_warning(
 ) -> None:
     status, out, err = run(*command(name, signed_tree, tmp_path / "out"))
     assert status == 0
-    assert "device code of 1 file edited" in out
+    assert "device code in 1 file edited" in out
     assert (
         f"warning: {signed_tree}/signed.dll: {IS_SIGNED}, so its device code is left unchanged. {REMEDY}"
         in err.splitlines()

@@ -59,7 +59,7 @@ def test_the_exit_status_tells_whether_users_lose(
 def test_the_same_file_twice_has_no_difference(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "alpha", {"a.py": b"x"})
     done = run("diff", wheel, wheel)
-    assert (done.status, done.stdout.startswith("no difference: 5 files")) == (0, True)
+    assert (done.status, done.stdout.startswith("no differences: 5 files")) == (0, True)
 
 
 @needs_setpriv

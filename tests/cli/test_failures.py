@@ -131,7 +131,7 @@ def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
         raise PermissionError(13, "Permission denied", "/proc/secret")
 
     monkeypatch.setattr("rocwheel.environment.about.read_about", fail)
-    remedy = "Check whether it exists, its permissions, and the free space."
+    remedy = "Check the path, its permissions, and the free disk space."
     assert run("about") == (1, "", f"error: /proc/secret: can't be used (Permission denied). {remedy}\n")
 
 

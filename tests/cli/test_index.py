@@ -211,7 +211,7 @@ def test_a_page_that_somebody_edited_is_mended_and_named(dist_dir: Path, tmp_pat
     right = page.read_text()
     page.write_text(right.replace("sha256", "sha255"))
     assert (
-        f"{page}: was edited by hand; now it matches the files again, and the marks of yanked files are kept\n"
+        f"{page}: was edited by hand; it now matches the files again, and yanked files are still yanked\n"
         in run(dist_dir).stderr
     )
     assert page.read_text() == right
@@ -222,7 +222,7 @@ def test_a_page_that_somebody_edited_is_mended_and_named(dist_dir: Path, tmp_pat
 def test_a_file_of_the_future_is_named(dist_dir: Path, tmp_path: Path) -> None:
     os.utime(dist_dir / "a-1.0-py3-none-any.whl", (2**33, 2**33))
     assert (
-        "dated in the future, so the index contains the current time as their upload time: 1 file "
+        "dated in the future, so the index uses the current time as the upload time: 1 file "
         "(a-1.0-py3-none-any.whl). Check the clocks of this machine and of the machine that created the files.\n"
         in run(dist_dir).stderr
     )
@@ -238,7 +238,7 @@ def test_what_is_passed_over_is_named_by_the_folder_that_has_it(run: Run, tmp_pa
 
 
 NO_NAME = (
-    "isn't the file name of a wheel or sdist; expected "
+    "isn't a valid wheel or sdist file name; expected "
     "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. "
     "Rename or remove the file."
 )
@@ -326,12 +326,12 @@ SPELLING = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSIO
         (
             "b-1.0-py3-none-any.whl",
             (
-                "has the metadata folder a-1.0.dist-info; expected a .dist-info folder with the name of the wheel. "
+                "has the metadata folder a-1.0.dist-info; expected a .dist-info folder with the wheel's name. "
                 "Build the wheel again."
             ),
         ),
-        ("a-2.0-py3-none-any.whl", "its metadata gives the version '1.0'; expected '2.0', as in the file name"),
-        ("\u00e4-1.0-py3-none-any.whl", f"isn't the file name of a wheel or sdist; {SPELLING}"),
+        ("a-2.0-py3-none-any.whl", "its metadata has the version '1.0'; expected '2.0', as in the file name"),
+        ("\u00e4-1.0-py3-none-any.whl", f"isn't a valid wheel or sdist file name; {SPELLING}"),
     ],
     ids=["project", "version", "non-ASCII"],
 )
@@ -372,7 +372,7 @@ def test_each_page_that_somebody_edited_is_named_and_mended(
     path.write_bytes(re.sub(rb"\ba\b", b"evil", before))
     status, _, err = run("index", dist)
     assert status == 0
-    assert f"{path}: was edited by hand; now it matches the files again" in err
+    assert f"{path}: was edited by hand; it now matches the files again" in err
     assert path.read_bytes() == before
 
 

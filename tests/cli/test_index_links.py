@@ -92,14 +92,14 @@ def test_json_has_the_keys_of_every_index(run: Run, front: Front, tmp_path: Path
 def test_publishing_says_what_is_listed_anew(run: Run, front: Front, tmp_path: Path) -> None:
     words = ("publish", front.listing, tmp_path / "store")
     dry, first, second = run(*words, "--dry-run"), run(*words), run(*words)
-    assert dry.stdout.startswith(f"would be listed: {RELEASE}\nwould be listed: {NIGHTLY}\n")
+    assert dry.stdout.startswith(f"would be indexed: {RELEASE}\nwould be indexed: {NIGHTLY}\n")
     assert first.stdout == (
-        "0 files uploaded (0 bytes), 0 already present; 4 files newly listed\n"
+        "0 files uploaded (0 bytes), 0 already present; 4 files indexed\n"
         f"index: {tmp_path}/store/simple\n"
-        f"for release, 2 files newly listed: {tmp_path}/store/simple/release\n"
-        f"for nightly, 3 files newly listed: {tmp_path}/store/simple/nightly\n"
+        f"for release, 2 files indexed: {tmp_path}/store/simple/release\n"
+        f"for nightly, 3 files indexed: {tmp_path}/store/simple/nightly\n"
     )
-    assert "; 0 files newly listed\n" in second.stdout
+    assert "; 0 files indexed\n" in second.stdout
     assert not list((tmp_path / "store").rglob("*.whl"))
 
 

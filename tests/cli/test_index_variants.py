@@ -223,8 +223,8 @@ def test_variant_wheels_that_contradict_one_another_are_in_no_index(run: Run, di
     assert (status, err) == (
         2,
         (
-            "error: demo-7.0.0-py3-none-any-gfx942.whl: its variant.json differs from that of "
-            "demo-7.0.0-py3-none-any-gfx1100.whl in providers; expected the same values in all wheels of a version\n"
+            "error: demo-7.0.0-py3-none-any-gfx942.whl: its variant.json differs in providers from the file in "
+            "demo-7.0.0-py3-none-any-gfx1100.whl; expected the same values in all wheels of a version\n"
         ),
     )
     assert not (dist.parent / "simple").exists()

@@ -491,7 +491,7 @@ def test_path_that_is_not_a_binary_is_refused(run: Run, tmp_path: Path, content:
 
 def test_a_folder_without_binaries_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
-    assert run(tmp_path) == (0, "", f"warning: {tmp_path}: contains no binary\n")
+    assert run(tmp_path) == (0, "", f"warning: {tmp_path}: contains no binaries\n")
     assert run("-q", tmp_path) == (0, "", "")
 
 

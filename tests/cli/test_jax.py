@@ -115,7 +115,7 @@ def test_bazelrc_leaves_an_edited_file_alone_unless_forced(project: Path) -> Non
 def test_check_needs_a_file_to_compare_with(project: Path) -> None:
     failed = rocwheel("jax", "bazelrc", "--check", cwd=project)
     assert failed.returncode == 2
-    assert "--check compares with a file: pass the file with --output" in failed.stderr
+    assert "--check requires the file to compare: add --output" in failed.stderr
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_bazelrc_never_writes_over_its_settings(project: Path, option: tuple[str
     (project / "link").symlink_to("rocm.toml")
     for output in ("rocm.toml", "link"):
         done = rocwheel("jax", "bazelrc", "--output", output, *option, cwd=project)
-        expected = f"error: {output}: is the file with the settings; expected a different output file\n"
+        expected = f"error: {output}: is the settings file; expected a different output file\n"
         assert (done.returncode, done.stderr) == (2, expected)
     assert (project / "rocm.toml").read_text() == before
 

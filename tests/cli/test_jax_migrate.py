@@ -50,9 +50,9 @@ def test_the_spelling_of_make_becomes_that_of_the_shell_with_a_warning(tmp_path:
     assert made.returncode == 0
     assert '--repo_env=ROCM_PATH="${ROCM_PATH?}"' in made.stdout
     assert '--repo_env=CC="$CLANG"' in made.stdout
-    assert "#   $(ROCM_PATH): is make's syntax; the shell command has ${ROCM_PATH?}. Set that variable" in made.stdout
+    assert "#   $(ROCM_PATH): is make syntax; the shell command uses ${ROCM_PATH?}. Set that variable" in made.stdout
     told = " ".join(made.stderr.split())
-    assert "$$CLANG is make's syntax; the shell command has $CLANG. Set that variable" in told
+    assert "$$CLANG is make syntax; the shell command uses $CLANG. Set that variable" in told
 
 
 @pytest.mark.slow

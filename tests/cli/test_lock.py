@@ -39,7 +39,7 @@ def test_targets_that_change_nothing_are_told(run: Run, tmp_path: Path, name: st
     done = run("lock", name, *words)
     assert done.status == 0
     text = (
-        f"warning: {tmp_path}/pylock.toml: has no packages for specific GPUs, so --targets changes nothing. If the "
+        f"warning: {tmp_path}/pylock.toml: has no packages for specific GPUs, so --targets has no effect. If the "
         "release has such packages, request an extra: rocm[device-gfx906].\n"
     )
     assert done.stderr == (text if is_told else "")
@@ -412,7 +412,9 @@ def test_a_mirror_has_what_builds_the_selector(sdist_mirror: Path) -> None:
 def test_what_the_build_needs_is_said_and_two_runs_give_the_same_bytes(sdist_mirror: Path) -> None:
     done = lock_sdist(sdist_mirror)
     assert done.returncode == 0, done.stderr
-    assert "warning: rocm: is an sdist whose build needs setuptools>=61, but a lock file can't contain" in done.stderr
+    assert (
+        "warning: rocm: is an sdist whose build requires setuptools>=61, but a lock file can't contain" in done.stderr
+    )
     first = (sdist_mirror / "pylock.toml").read_bytes()
     second = lock_sdist(sdist_mirror, "--json", PYTHONHASHSEED="1")
     assert json.loads(second.stdout)["build_requires"] == {"rocm": ["setuptools>=61"]}

@@ -52,8 +52,8 @@ def test_a_log_gets_a_line_for_each_step_and_each_quarter(progress: Progress, me
         progress.advance(10)
     progress.end()
     assert messages.getvalue().splitlines() == [
-        "building [rocm] ...", "building [rocm] 25 %", "building [rocm] 50 %", "building [rocm] 75 %",
-        "building [rocm] 100 %",
+        "building [rocm] ...", "building [rocm] 25%", "building [rocm] 50%", "building [rocm] 75%",
+        "building [rocm] 100%",
     ]  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_a_jump_over_several_quarters_is_reported_once(progress: Progress, messa
     progress.advance(60)
     progress.advance(40)
     progress.end()
-    assert messages.getvalue().splitlines() == ["building ...", "building 50 %", "building 100 %"]
+    assert messages.getvalue().splitlines() == ["building ...", "building 50%", "building 100%"]
 
 
 def test_a_log_gets_nothing_of_what_is_over_soon(messages: io.StringIO) -> None:

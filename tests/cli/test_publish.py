@@ -32,14 +32,14 @@ def test_it_says_what_was_uploaded_and_where_the_index_is(run: Run, dist: Path, 
     url = f"file://{tmp_path}/store"
     first, second = run("publish", dist, url), run("publish", dist, url, "--quiet")
     assert first.status == 0
-    assert first.stdout.endswith(f", 0 already present; 1 file newly listed\nindex: {url}/simple\n")
+    assert first.stdout.endswith(f", 0 already present; 1 file indexed\nindex: {url}/simple\n")
     assert first.stdout.startswith("1 file uploaded (")
     assert second == (0, "", "")
 
 
 def test_a_dry_run_lists_every_file(run: Run, dist: Path, tmp_path: Path) -> None:
     finished = run("publish", dist, tmp_path / "store", "--dry-run")
-    assert f"would be uploaded: {NAME}\nwould be listed: {NAME}\n" in finished.stdout
+    assert f"would be uploaded: {NAME}\nwould be indexed: {NAME}\n" in finished.stdout
     assert not (tmp_path / "store").exists()
 
 
@@ -82,7 +82,7 @@ def test_folders_of_families_are_published_with_an_index_each(run: Run, dist: Pa
     make_wheel(dist / "gfx94X", "beta", {}, tag="py3-none-any", is_purelib=True)
     finished = run("publish", dist, tmp_path / "store")
     assert (finished.status, finished.stderr.count("not published")) == (0, 0)
-    assert finished.stdout.endswith(f"for gfx94X, 2 files newly listed: {tmp_path}/store/simple/gfx94X\n")
+    assert finished.stdout.endswith(f"for gfx94X, 2 files indexed: {tmp_path}/store/simple/gfx94X\n")
 
 
 @pytest.mark.parametrize("named", ["the URL of the file", "the path of the file", "the URL of the index", "its path"])
@@ -156,7 +156,7 @@ def test_unfinished_uploads_of_other_runs_are_told(run: Run, dist: Path, tmp_pat
     finished = run("publish", dist, tmp_path / "store")
     assert (finished.status, finished.stderr.count("warning")) == (0, 1)
     assert (
-        "has 1 unfinished upload from runs that were ended or are still in progress: .rocwheel-uploads/0abc."
+        "has 1 unfinished upload from runs that were interrupted or are still in progress: .rocwheel-uploads/0abc."
         in finished.stderr
     )
 
@@ -229,7 +229,7 @@ def test_a_page_that_somebody_has_damaged_or_edited_is_named(run: Run, dist: Pat
     whole = page.read_bytes()
     page.write_bytes(whole[:99])
     done = run("publish", dist, tmp_path / "store", "--json")
-    what = "was edited by hand; now it matches the files again, and the marks of yanked files are kept"
+    what = "was edited by hand; it now matches the files again, and yanked files are still yanked"
     assert f"{page}: {what}" in " ".join(done.stderr.split())
     assert json.loads(done.stdout)["edited"] == [str(page)]
     assert page.read_bytes() == whole

@@ -74,7 +74,7 @@ def test_a_release_is_told_to_machines(sample_dist: Path, tmp_path: Path) -> Non
 def test_no_targets_are_wrong_usage(sample_dist: Path, tmp_path: Path) -> None:
     done = rocwheel("promote", sample_dist, "--to", "7.0.1", "--output", "out", "--targets", "", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: --targets: doesn't name a GPU target; expected at least one, such as gfx1100\n"
+    assert done.stderr == "error: --targets: doesn't specify a GPU target; expected at least one, such as gfx1100\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -169,7 +169,7 @@ def test_a_distribution_that_is_not_in_the_manifest_is_refused(run: Run, build: 
     (build / "dist/older-1-py3-none-any.whl").touch()
     done = run("attest", build)
     assert done.status == 1
-    assert "older-1-py3-none-any.whl: isn't in the manifest; expected only files of this build" in done.stderr
+    assert "older-1-py3-none-any.whl: isn't in the manifest; expected only files from this build" in done.stderr
 
 
 def test_the_hash_of_the_manifest_is_that_of_its_file(run: Run, build: Path) -> None:

@@ -323,18 +323,18 @@ TRIED = r"after [3-9] attempts in \d+\.\d s"
 LASTING = {
     "no permission": (
         Fault(403, "AccessDenied"),
-        "403|the store denies access",
+        "403|permission denied",
         "Ask the owner|Specify the files individually",
     ),
     "wrong password": (
         Fault(401),
-        "401|requires other credentials",
+        "401|requires different credentials",
         "Add a user and password to the URL: https://USER:PASSWORD@HOST/",
     ),
     "out of order": (Fault(503, "ServiceUnavailable"), rf"status 503, {TRIED}", LATER),
     "always ends": (Fault(cut_at=10), rf"the transfer ended early.*, {TRIED}", LATER),
     "shorter than announced": (Fault(missing=100), rf"the transfer ended early.*, {TRIED}", LATER),
-    "mute": (Fault(is_mute=True), rf"(timed out\)|the server does not respond in time), {TRIED}", LATER),
+    "mute": (Fault(is_mute=True), rf"(timed out\)|the request timed out), {TRIED}", LATER),
     "circle": (
         Fault(302, location="?"),
         "has endless or broken redirects",
@@ -408,15 +408,19 @@ def test_what_the_resolver_meets_is_said(run: Run, web: FaultProxy, here: Path, 
 
 KEYS = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN."
 REFUSALS = {
-    "no permission": (Fault(403, "AccessDenied"), "the store denies access", "Ask the owner for permission"),
+    "no permission": (Fault(403, "AccessDenied"), "permission denied", "Ask the owner for permission"),
     "wrong secret": (Fault(403, "SignatureDoesNotMatch"), "rejects the secret key", KEYS),
     "clock": (
         Fault(403, "RequestTimeTooSkewed"),
-        "differs from the clock of this machine by more than 15 minutes",
-        "Correct the clock of this machine.",
+        "the store's clock differs from this machine's clock by more than 15 minutes",
+        "Correct this machine's clock.",
     ),
-    "overloaded": (Fault(503, "SlowDown"), rf"(the store is overloaded|responds with status 503), {TRIED}", LATER),
-    "mute": (Fault(is_mute=True), rf"the server does not respond in time, {TRIED}", LATER),
+    "overloaded": (
+        Fault(503, "SlowDown"),
+        rf"(the store is overloaded|the server returned status 503), {TRIED}",
+        LATER,
+    ),
+    "mute": (Fault(is_mute=True), rf"the request timed out, {TRIED}", LATER),
 }
 
 

@@ -86,7 +86,7 @@ def test_a_command_that_takes_a_url_asks_there(run: Run, words: tuple[str, ...],
     finished = run(*words[0].split(), *words[1:])
     assert finished.status == 1
     assert f"{NOBODY}/" in finished.stderr
-    assert "the server does not respond" in finished.stderr
+    assert "can't connect to the server" in finished.stderr
     assert not (tmp_path / "http:").exists()
 
 
@@ -94,7 +94,7 @@ def test_a_command_that_takes_a_url_asks_there(run: Run, words: tuple[str, ...],
 def test_other_commands_refuse_a_url(run: Run, command: str, tmp_path: Path) -> None:
     finished = run(*command.split(), "https://me:secret@127.0.0.1:1/place")
     assert (finished.status, finished.stdout) == (2, "")
-    assert "https://127.0.0.1:1/place: is a URL, but this command needs a path there" in finished.stderr
+    assert "https://127.0.0.1:1/place: is a URL, but this command requires a path here" in finished.stderr
     assert not (tmp_path / "https:").exists()
 
 
@@ -116,7 +116,7 @@ def test_a_url_in_another_place_than_those_for_urls_is_refused_without_its_passw
     finished = run(*words)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr.startswith("error: https://127.0.0.1:1/x")
-    assert ": is a URL, but this command needs a path there. Download its files first" in finished.stderr
+    assert ": is a URL, but this command requires a path here. Download its files first" in finished.stderr
     assert "secret" not in finished.stderr
 
 
@@ -135,7 +135,7 @@ def test_a_url_to_write_to_is_refused_with_what_to_do(run: Run, words: tuple[str
     finished = run(*words)
     assert (finished.status, finished.stdout) == (2, "")
     assert (
-        "is a URL, but this command can't write to one. Specify a folder. Then upload the packages" in finished.stderr
+        "is a URL, but this command can't write to URLs. Specify a folder. Then upload the packages" in finished.stderr
     )
     assert not (tmp_path / "s3:").exists()
 

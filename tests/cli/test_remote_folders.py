@@ -176,7 +176,7 @@ def test_a_file_url_is_its_path(run: Run, archives: Path, cache: Path) -> None:
 def test_other_commands_say_that_they_take_no_url(run: Run, words: tuple[str, ...]) -> None:
     found = run(*words)
     assert found.status == 2
-    assert "is a URL, but this command needs a path there. Download its files first" in found.stderr
+    assert "is a URL, but this command requires a path here. Download its files first" in found.stderr
     assert "secret" not in found.stderr
 
 
@@ -190,7 +190,7 @@ PACKAGES = "and packages with `rocwheel index mirror`. Then specify the folder."
         (("targets", "coherent", "https://host/dist"), PACKAGES),
         (
             ("attest", "https://host/packages"),
-            "the whole folder of the build first, with its manifest. Then specify that folder.",
+            "the whole build folder first, with its manifest. Then specify that folder.",
         ),
     ],
     ids=["device split", "targets coherent", "attest"],

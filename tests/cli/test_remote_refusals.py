@@ -55,11 +55,11 @@ def test_a_url_that_is_none_is_refused(run: Run, folder: Path, command: str, url
     ("endpoint", "found"),
     [
         ("", "is set but empty"),
-        ("garbage", "contains a text, which is not a plain server URL"),
-        ("127.0.0.1:15055", "contains a text, which is not a plain server URL"),
+        ("garbage", "contains text, which is not a plain server URL"),
+        ("127.0.0.1:15055", "contains text, which is not a plain server URL"),
         (
             "http://127.0.0.1:9",
-            "which is accessed without encryption; expected https://. To allow that, set AWS_ALLOW_HTTP=true",
+            "which doesn't use encryption; expected https://. To allow that, set AWS_ALLOW_HTTP=true",
         ),
     ],
 )

@@ -100,7 +100,7 @@ def test_the_last_option_for_a_kind_of_run_paths_counts(run: Run, plugin_wheel: 
 def test_a_pin_that_has_nothing_to_pin_is_reported(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
     done = run("repair", wheel, "--check", "--pin", "minor")
-    told = "--pin minor has no effect: the wheel gets no requirement for a package in '--with'"
+    told = "--pin minor has no effect, because no requirements for --with packages are added to the wheel"
     assert (done.status, told in " ".join(done.stderr.split())) == (0, True)
 
 
@@ -185,7 +185,7 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
         "    = libcudart.so.12, libamdhip64.so.7: if the system or another package has it in /usr/local/cuda/lib64",
     ]
     assert done.status == 0
-    kept = "1 file keeps the run paths to libraries that weren't given, in /usr/local/cuda/lib64"
+    kept = "1 file keeps the run paths to libraries that weren't specified, in /usr/local/cuda/lib64"
     instead = "To use the SDK's packages for every library that they have, add --toolkit sdk"
     assert done.stderr == f"note {wheel.name}: is for CUDA because of libcudart.so.12: {kept}. {instead}\n"
     asked = run("repair", wheel, "--dry-run", "--toolkit", "system")
@@ -222,7 +222,7 @@ def test_many_findings_of_one_kind_are_counted_and_json_has_all(run: Run, tmp_pa
     why = "needs libnowhere.so.1, but neither the packages, the SDK, nor the allowed system libraries include it"
     assert done.status == 1
     assert done.stderr.splitlines() == [
-        f"not repaired {wheel.name}: 5 findings of unresolved-library, such as",
+        f"not repaired {wheel.name}: 5 findings for unresolved-library, such as",
         f"    ext/a.so {why}",
         f"    ext/b.so {why}",
         f"    ext/c.so {why}",

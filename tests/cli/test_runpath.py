@@ -283,6 +283,5 @@ def test_a_file_before_the_run_path_is_recognized(run: Run, tmp_path: Path) -> N
     done = run("set", path, "$ORIGIN", "-o", tmp_path / "out")
     assert done.status == 2
     assert done.stderr == (
-        f"error: {path}: is a file instead of the run path; expected the run path before the files: "
-        "rocwheel runpath set RUNPATH FILE...\n"
+        f"error: {path}: is a file; expected the run path before the files: rocwheel runpath set RUNPATH FILE...\n"
     )

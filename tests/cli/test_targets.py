@@ -178,7 +178,7 @@ def test_verbose_list_adds_machine_numbers_and_sources(run_targets: Run) -> None
 
 @pytest.mark.slow
 def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
-    note = "no target was selected; without options, `rocwheel targets list` prints all targets"
+    note = "no targets match; without options, `rocwheel targets list` prints all targets"
     assert run_targets("list", "--filter", "product=zzz") == (0, "", f"warning: {note}\n")
     assert run_targets("list", "--filter", "product=zzz", "-q") == (0, "", "")
 
@@ -244,7 +244,7 @@ def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets:
         "",
         (
             "error: TARGETS: 'gfx1109' isn't a known GPU target, family, product, or policy. "
-            "Nearest: gfx1103, gfx1102, gfx1101.\n"
+            "Similar names: gfx1103, gfx1102, gfx1101.\n"
         ),
     )
 
@@ -274,7 +274,7 @@ def test_flags_for_gentoo_take_optional_targets(run_targets: Run) -> None:
 
 @pytest.mark.slow
 def test_optional_targets_are_refused_for_tools_that_know_none(run_targets: Run) -> None:
-    message = "error: --optional: cmake has no optional targets; expected --tool gentoo or --tool ebuild\n"
+    message = "error: --optional: cmake doesn't support optional targets; expected --tool gentoo or --tool ebuild\n"
     assert run_targets("flags", "--tool", "cmake", "gfx1100", "--optional", "gfx1031") == (2, "", message)
 
 

@@ -39,7 +39,7 @@ def test_coherent_names_each_gap(run_targets: Run, tmp_path: Path) -> None:
             "blas: gfx906\n"
             "torch: gfx906, gfx1100\n"
             "blas lacks gfx1100, which torch has; blas has gfx906\n"
-            "not coherent; served by all: gfx906\n"
+            "not coherent; supported by all: gfx906\n"
         ),
         "",
     )
@@ -72,8 +72,8 @@ def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
 def test_coherent_names_what_is_needed_and_not_given(run_targets: Run, tmp_path: Path) -> None:
     torch = _wheel(tmp_path, "torch", "gfx906", requires="blas>=2")
     expected = (
-        "torch: gfx906\nnot compared, because these required packages aren't given: blas\ncoherent; served by all: "
-        "gfx906\n"
+        "torch: gfx906\nnot compared, because these required packages weren't specified: blas\n"
+        "coherent; supported by all: gfx906\n"
     )
     assert run_targets("coherent", torch) == (0, expected, "")
 
@@ -145,13 +145,13 @@ def test_coherent_refuses_a_damaged_sdist(run_targets: Run, tmp_path: Path, text
     assert (finished[0], finished[1]) == (2, "")
     assert finished[2].startswith(f"error: {sdist}: its _build_info.py can't be read (")
     sdist.write_bytes(b"x")
-    assert run_targets("coherent", sdist)[2].startswith(f"error: {sdist}: not a readable .tar.gz archive (")
+    assert run_targets("coherent", sdist)[2].startswith(f"error: {sdist}: isn't a readable .tar.gz archive (")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["", " , "])
 def test_an_empty_list_of_required_targets_is_wrong_usage(run_targets: Run, tmp_path: Path, value: str) -> None:
-    message = "error: --targets: doesn't name a GPU target; expected at least one, such as gfx1100\n"
+    message = "error: --targets: doesn't specify a GPU target; expected at least one, such as gfx1100\n"
     assert run_targets("coherent", _wheel(tmp_path, "blas", "gfx906"), "--targets", value) == (2, "", message)
 
 
@@ -183,7 +183,7 @@ def test_a_reduced_set_without_targets_is_reported_with_the_reason(run_targets: 
 def test_a_reduced_set_that_lacks_what_is_required_is_reported(run_targets: Run, tmp_path: Path) -> None:
     blas = _wheel(tmp_path, "blas", "gfx906", "gfx1100")
     finished = run_targets("coherent", blas, "--reduce", "--targets", "gfx1100,gfx90a")
-    assert finished == (1, "gfx906\ngfx1100\n", "the set doesn't serve gfx90a, which --targets requires\n")
+    assert finished == (1, "gfx906\ngfx1100\n", "the set doesn't support gfx90a, which --targets requires\n")
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_coherent_counts_no_gpu_as_served_that_a_folder_of_kernels_lacks(run_tar
             "blas: gfx906, gfx1030\n"
             "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which has no index for gfx906, only "
             "for gfx1030\n"
-            "not coherent; served by all: gfx1030\n"
+            "not coherent; supported by all: gfx1030\n"
         ),
         "",
     )
@@ -251,7 +251,7 @@ def test_coherent_counts_no_gpu_as_served_where_the_folder_of_kernels_is_absent(
             "blas: blas/lib/librocblas.so.5 opens blas/lib/rocblas/library, which is missing: it finds no kernels "
             "for any GPU\n"
             "the packages with device code have no target in common\n"
-            "not coherent; served by all: nothing\n"
+            "not coherent; supported by all: nothing\n"
         ),
         "",
     )
@@ -277,7 +277,7 @@ def test_coherent_counts_no_gpu_as_served_whose_archive_is_lost(run_targets: Run
             "x: x/other/lib/libtwo.so finds no device code for gfx906: "
             "no given archive at ../.kpack/two_@GFXARCH@.kpack has code"
         ),
-        "not coherent; served by all: gfx90a, gfx1030",
+        "not coherent; supported by all: gfx90a, gfx1030",
     ]
 
 
@@ -323,7 +323,7 @@ def test_a_damaged_wheel_does_not_keep_the_others_from_being_compared(
     status, printed, errors = run_targets("coherent", tmp_path)
     assert (status, printed) == (
         2,
-        "blas: gfx906\nfft: gfx906\ncoherent, based on the readable files; served by all: gfx906\n",
+        "blas: gfx906\nfft: gfx906\ncoherent, based on the readable files; supported by all: gfx906\n",
     )
     assert errors.startswith(f"error: {path}: {said}")
 
@@ -336,7 +336,7 @@ def test_all_damaged_wheels_are_named_at_once(run_targets: Run, tmp_path: Path) 
         (tmp_path / str(number)).mkdir()
         paths.append(damaged(tmp_path / str(number)))
     status, printed, errors = run_targets("coherent", tmp_path)
-    assert (status, printed) == (2, "blas: gfx906\ncoherent, based on the readable files; served by all: gfx906\n")
+    assert (status, printed) == (2, "blas: gfx906\ncoherent, based on the readable files; supported by all: gfx906\n")
     assert [str(path) in errors for path in paths] == [True] * len(DAMAGES)
 
 
@@ -379,7 +379,7 @@ def test_gap_between_packages_is_named_as_for_wheels(run_targets: Run, tmp_path:
             "libmiopen1: gfx906, gfx1100\n"
             "librocblas4: gfx906\n"
             "librocblas4 lacks gfx1100, which libmiopen1 has; librocblas4 has gfx906\n"
-            "not coherent; served by all: gfx906\n"
+            "not coherent; supported by all: gfx906\n"
         ),
         "",
     )
@@ -401,7 +401,7 @@ def test_package_that_is_needed_but_not_given_is_named(
     _deb(tmp_path, "librocblas4", "gfx906")
     _deb(tmp_path, "libmiopen1", "gfx906", **fields)
     assert (
-        f"not compared, because these required packages aren't given: {absent}\n"
+        f"not compared, because these required packages weren't specified: {absent}\n"
         in run_targets("coherent", tmp_path).stdout
     )
 
@@ -474,7 +474,7 @@ def test_declaration_of_other_targets_than_the_codes_is_a_finding_beside_those_o
             "librocblas4 declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its files have gfx906, gfx90a: "
             "gfx90a "
             "is in usr/lib/librocblas4.hipfb but not declared; no file has code for gfx1100\n"
-            "not coherent; served by all: gfx906\n"
+            "not coherent; supported by all: gfx906\n"
         ),
         "",
     )
@@ -548,7 +548,7 @@ def test_damaged_package_is_told_after_the_comparison_of_the_others(
     finished = run_targets("coherent", tmp_path)
     assert finished == (
         2,
-        "librocblas4: gfx906\ncoherent, based on the readable files; served by all: gfx906\n",
+        "librocblas4: gfx906\ncoherent, based on the readable files; supported by all: gfx906\n",
         f"error: {tmp_path}/bad.deb: {found}\n",
     )
 
@@ -575,7 +575,7 @@ def test_code_in_static_libraries_counts(run_targets: Run, tmp_path: Path) -> No
     files = {"usr/lib/libdevice_operations.a": library}
     write_deb(tmp_path, "libck-dev", files, fields="X-ROCm-GPU-Architecture: gfx906 gfx90a\n")
     assert run_targets("coherent", tmp_path).stdout == (
-        "libck-dev: gfx906, gfx90a\ncoherent; served by all: gfx906, gfx90a\n"
+        "libck-dev: gfx906, gfx90a\ncoherent; supported by all: gfx906, gfx90a\n"
     )
 
 
@@ -588,7 +588,7 @@ def test_code_that_a_static_library_carries_undeclared_is_counted(run_targets: R
         "libck-dev: gfx906, gfx90a\n"
         "libck-dev declares gfx906 in X-ROCm-GPU-Architecture, but its files have gfx906, gfx90a: gfx90a is in 2 of 3 "
         "bundles of usr/lib/libdevice_operations.a but not declared\n"
-        "not coherent; served by all: gfx906, gfx90a\n"
+        "not coherent; supported by all: gfx906, gfx90a\n"
     )
 
 
@@ -603,9 +603,9 @@ def test_a_package_that_nobody_needs_may_serve_less(run_targets: Run, tmp_path: 
             "libck-dev: gfx90a\n"
             "libmiopen1: gfx906, gfx1100\n"
             "librocblas4: gfx906, gfx1100\n"
-            "libck-dev lacks gfx906, which librocblas4 serves; libck-dev has gfx90a; no package needs libck-dev\n"
-            "libck-dev lacks gfx1100, which librocblas4 serves; libck-dev has gfx90a; no package needs libck-dev\n"
-            "coherent; served by all: nothing\n"
+            "libck-dev has gfx90a, but lacks gfx906, which librocblas4 supports; no package requires libck-dev\n"
+            "libck-dev has gfx90a, but lacks gfx1100, which librocblas4 supports; no package requires libck-dev\n"
+            "coherent; supported by all: nothing\n"
         ),
         "",
     )
@@ -622,7 +622,7 @@ def test_a_library_that_compiles_what_its_database_lacks_is_noted(run_targets: R
             "librocfft0: gfx906, gfx90a\n"
             "librocfft0: usr/lib/librocfft.so.0 opens usr/lib/rocfft, which has no kernels for gfx906, only "
             "for gfx90a; the library compiles kernels at first use\n"
-            "coherent; served by all: gfx906, gfx90a\n"
+            "coherent; supported by all: gfx906, gfx90a\n"
         ),
         "",
     )

@@ -44,8 +44,8 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
     ("gpu", "message"),
     [
         pytest.param("foo", "GPU: 'foo' isn't a known GPU target, family, product, or policy", id="unknown"),
-        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target for code instead of a GPU", id="SPIR-V"),
-        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target for code instead of a GPU", id="generic"),
+        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target for code, not a GPU", id="SPIR-V"),
+        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target for code, not a GPU", id="generic"),
     ],
 )
 def test_runs_on_refuses_what_is_not_a_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
@@ -67,7 +67,7 @@ def test_a_gpu_that_is_missing_is_told(run_targets: Run, tmp_path: Path) -> None
     path = tmp_path / "a.hipfb"
     path.write_bytes(bundle_of("gfx906"))
     expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
-    message = f"error: {path}: is a path instead of the GPU; expected {expected}\n"
+    message = f"error: {path}: is a path; expected {expected}\n"
     assert run_targets("runs-on", path) == (2, "", message)
 
 
@@ -122,10 +122,10 @@ def test_runs_on_judges_every_file_for_each_setting_that_some_code_needs(run_tar
         f"{kernels}-xnack+.co: gfx90a:xnack+ on an extended runtime {since}: uses gfx90a:xnack+ in 1 bundle ({same})",
         f"{kernels}.co: gfx90a on a stock runtime {since}: uses gfx90a in 1 bundle ({open_})",
         f"{kernels}.co: gfx90a on an extended runtime {since}: uses gfx90a in 1 bundle ({open_})",
-        "skipped, because their names are for other targets: 1 file",
+        "skipped 1 file, because its name is for other targets",
         (
-            "gfx90a stands for gfx90a:xnack+, gfx90a:xnack-: a machine has one of them, and all of them must find "
-            "code; XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
+            "gfx90a stands for gfx90a:xnack+, gfx90a:xnack-. A machine has one of these settings, and all of them "
+            "must find code. XNACK is off unless HSA_XNACK=1. To see the setting, run rocminfo."
         ),
     ]
     document = json.loads(run_targets("runs-on", "gfx90a", tmp_path, "--json").stdout)
@@ -172,7 +172,7 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
             "(the same processor with the same features)\n"
             f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
             "(the same processor with the same features)\n"
-            "skipped, because their names are for other targets: 3 files\n"
+            "skipped 3 files, because their names are for other targets\n"
         ),
         "",
     )
@@ -192,7 +192,7 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
         (
             f"{folder}: gfx942 on a stock runtime: {named_for}\n"
             f"{folder}: gfx942 on an extended runtime: {named_for}\n"
-            "skipped, because their names are for other targets: 4 files\n"
+            "skipped 4 files, because their names are for other targets\n"
         ),
         "",
     )
@@ -211,7 +211,7 @@ def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: 
         (
             f"{folder}/Kernels_gfx1030.hsaco: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle ({similar})\n"
             f"{folder}: gfx1031 on a stock runtime: {nothing}\n"
-            "skipped, because their names are for other targets: 1 file\n"
+            "skipped 1 file, because its name is for other targets\n"
         ),
         "",
     )
@@ -247,7 +247,7 @@ def test_runs_on_looks_into_wheels_as_into_folders(run_targets: Run, tmp_path: P
                 "(the same processor with the same features)\n"
                 f"{name}: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
                 "(the same processor with the same features)\n"
-                "skipped, because their names are for other targets: 1 file\n"
+                "skipped 1 file, because its name is for other targets\n"
             ),
             "",
         )
@@ -384,7 +384,7 @@ def test_a_folder_that_may_come_with_what_is_not_given_is_not_judged(run_targets
     library = _rocblas(tmp_path)
     finished = run_targets("runs-on", "gfx906", library)
     folder = f"{tmp_path}/lib/rocblas/library"
-    note = f"opens {folder}, for which no given package has kernels, so there is no verdict"
+    note = f"opens {folder}, but no specified package has kernels for it, so there is no verdict"
     assert (finished.status, finished.stdout.splitlines()[1]) == (0, f"{library}: gfx906 on a stock runtime: {note}")
     row = json.loads(run_targets("runs-on", "gfx906", library, "--json").stdout)["verdicts"][0]
     assert (row["runs"], row["kernel_folder"]) == (
@@ -400,7 +400,7 @@ def test_a_file_of_an_installation_is_judged_with_all_that_is_installed(run_targ
     (tmp_path / ".info").mkdir()
     (tmp_path / ".info/version").write_text("6.4.3-128")
     finished = run_targets("runs-on", "gfx906", library)
-    named = f"judged by the rules of ROCm 6.4.3, which {tmp_path}/.info/version names"
+    named = f"checked with the rules for ROCm 6.4.3, which {tmp_path}/.info/version specifies"
     assert (finished.status, finished.stdout.splitlines()[-1]) == (1, named)
 
 
@@ -448,7 +448,7 @@ def test_without_a_release_the_newest_that_a_package_names_counts(
     finished = run_targets("runs-on", "gfx906", tmp_path)
     assert (finished.status, finished.stdout.splitlines()[-1]) == (
         0,
-        f"judged by the rules of ROCm {release}, which {name}-{version} names",
+        f"checked with the rules for ROCm {release}, which {name}-{version} specifies",
     )
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
     assert (document["rocm"], document["rocm_named_by"]) == (release, f"{name}-{version}")
@@ -469,7 +469,7 @@ def test_a_release_that_is_not_known_is_judged_as_one_that_is_and_that_is_said(
 ) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     lines = run_targets("runs-on", "gfx906", tmp_path, "--rocm", rocm).stdout.splitlines()
-    assert lines[2:] == ([f"ROCm {rocm} {why}: judged as {judged}"] if judged else [])
+    assert lines[2:] == ([f"ROCm {rocm} {why}, so it is treated as {judged}"] if judged else [])
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--rocm", rocm, "--json").stdout)
     assert (document["rocm"], document["judged_as"]) == (rocm, judged)
 
@@ -487,7 +487,7 @@ def test_the_release_that_a_debian_package_names_counts(
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx9-generic"))
     write_deb(tmp_path, package, {"./usr/share/doc/x": b""}, fields=fields)
     finished = run_targets("runs-on", "gfx906", tmp_path)
-    named = f"judged by the rules of ROCm {release}, which {source} names"
+    named = f"checked with the rules for ROCm {release}, which {source} specifies"
     assert (finished.status, finished.stdout.splitlines()[-1]) == (0, named)
 
 
@@ -533,7 +533,7 @@ def test_a_file_of_an_environment_is_judged_by_the_release_of_its_packages(run_t
     path.parent.mkdir(parents=True)
     path.write_bytes(bundle_of("gfx9-generic"))
     (path.parents[2] / "rocm_sdk_core-7.1.0.dist-info").mkdir()
-    named = "judged by the rules of ROCm 7.1.0, which rocm_sdk_core-7.1.0 names"
+    named = "checked with the rules for ROCm 7.1.0, which rocm_sdk_core-7.1.0 specifies"
     for given in (path, path.parent, tmp_path):
         assert run_targets("runs-on", "gfx906", given).stdout.splitlines()[-1] == named
 
@@ -596,8 +596,8 @@ def test_a_release_that_is_too_old_to_be_known_is_passed_over(run_targets: Run, 
         0,
         "",
         (
-            "not judged by the rules of ROCm 3.8, which torch-1.7.1+rocm3.8 names: the rules are known only for ROCm "
-            "4.0 and later"
+            "not checked with the rules for ROCm 3.8, which torch-1.7.1+rocm3.8 specifies: the rules are known "
+            "only for ROCm 4.0 and later"
         ),
     )
     document = json.loads(run_targets("runs-on", "gfx906", tmp_path, "--json").stdout)
@@ -637,7 +637,7 @@ def test_releases_that_find_nothing_for_different_reasons_have_a_line_each(run_t
     lines = run_targets("runs-on", "gfx906:sramecc-:xnack-", path).stdout.splitlines()
     version = "gfx906: a code object with version 2, which only ROCm 6.4 to 7.1 loads"
     target = "gfx906:sramecc-:xnack+"
-    flags = f"gfx906: the code object's flags are for {target}: needs xnack on, but the GPU has it off"
+    flags = f"gfx906: the code object's flags are for {target}: requires xnack on, but it is off for the GPU"
     assert [line for line in lines if "stock" in line] == [
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime of ROCm 6.4 to 7.1: finds nothing in 1 bundle ({flags})",
         f"{path}: gfx906:sramecc-:xnack- on a stock runtime since ROCm 7.2: finds nothing in 1 bundle ({version})",

@@ -45,7 +45,7 @@ def test_what_is_good_is_said_in_a_line_each(run: Run, build: Path) -> None:
 def test_faults_are_named_and_end_with_1(run: Run, build: Path) -> None:
     (build / "dist/more.whl").touch()
     done = run("verify", build, "--quiet")
-    text = f"extra {build}/dist/more.whl: isn't in the manifest; expected only files of this build\n"
+    text = f"extra {build}/dist/more.whl: isn't in the manifest; expected only files from this build\n"
     assert (done.status, done.stdout, done.stderr) == (1, text, "")
 
 
@@ -61,7 +61,7 @@ def test_faults_as_json(run: Run, build: Path) -> None:
             "kind": "extra",
             "place": f"{build}/dist/more.whl",
             "found": "isn't in the manifest",
-            "expected": "only files of this build",
+            "expected": "only files from this build",
         }
     ]
 
@@ -92,7 +92,7 @@ def test_what_can_t_be_verified_is_named_after_all_others(run: Run, build: Path,
 def test_a_file_that_is_none_of_what_can_be_verified_is_told_what_could_be(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.deb"
     path.write_bytes(b"!<arch>\ndebian-binary   \xff")
-    expected = "a rocwheel-build.json, the folder of a build, an index, wheels, sdists, SHA256SUMS, or an environment"
+    expected = "a rocwheel-build.json, a build folder, an index, wheels, sdists, SHA256SUMS, or an environment"
     error = f"error: {path}: contains nothing that rocwheel can verify; expected {expected}\n"
     assert run("verify", path) == (2, "", error)
 

@@ -105,7 +105,7 @@ def test_there_is_a_tutorial_for_each_of_the_four_users() -> None:
 
 
 def test_three_dots_stand_for_anything_and_progress_does_not_count() -> None:
-    assert matches("a\n...\nz 1...3", "building ...\nbuilding 25 %\n\na\nb  \nc\nz 123\n")
+    assert matches("a\n...\nz 1...3", "building ...\nbuilding 25%\n\na\nb  \nc\nz 123\n")
     assert not matches("a\n...\nz", "a\nb\n")
 
 

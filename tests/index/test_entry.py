@@ -208,7 +208,7 @@ def test_metadata_of_unreasonable_size_is_reported_and_not_unpacked(tmp_path: Pa
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a-1.0.dist-info/METADATA", b"\n" * (16 << 20) + b"\n")
     assert fail(path) == (
-        f"{path}!a-1.0.dist-info/METADATA: has 16777217 bytes; expected at most 2097152 bytes for such a file. "
+        f"{path}!a-1.0.dist-info/METADATA: has 16777217 bytes; expected at most 2097152 bytes for this file type. "
         "Build or download the wheel again."
     )
 

@@ -241,7 +241,7 @@ def test_what_a_web_server_does_is_said(text: str, kind: type[StoreError], found
 )
 def test_what_was_tried_again_says_how_often_and_for_how_long(text: str, found: str) -> None:
     error = translated("s3://bucket/x", GenericError(f"Error performing GET x {text}"))
-    assert (type(error), error.found) == (BusyError, f"responds with {found}")
+    assert (type(error), error.found) == (BusyError, f"the server returned {found}")
 
 
 def test_a_user_that_was_given_is_not_asked_for() -> None:

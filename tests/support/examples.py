@@ -27,7 +27,7 @@ _BLOCK = re.compile(
 )
 _SIZE = re.compile(r"(\d+\.\d) [kMG]B")
 _ESCAPED_SIZE = re.compile(r"\d+\\\.\d(\\ [kMG]B)")
-_PROGRESS = re.compile(r"^.* (\.\.\.|\d+ %)$")
+_PROGRESS = re.compile(r"^.* (\.\.\.|\d+ ?%)$")
 _END = "\x1eend "
 _FOREIGN = ("PIP_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
 

@@ -34,8 +34,8 @@ def test_missing_changed_and_outer_files_are_named(tmp_path: Path) -> None:
     assert [(fault.kind, fault.place, fault.found.split()[0]) for fault in found.faults] == [
         ("changed", f"{tmp_path}/bad", "has"),
         ("missing", f"{tmp_path}/gone", "is"),
-        ("unlisted", str(sums), "names"),
-        ("unlisted", str(sums), "names"),
+        ("unlisted", str(sums), "lists"),
+        ("unlisted", str(sums), "lists"),
     ]
 
 

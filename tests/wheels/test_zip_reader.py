@@ -82,7 +82,7 @@ def test_a_text_far_larger_than_in_published_wheels_is_refused(tmp_path: Path, n
     with pytest.raises(InputError) as error:
         read_member(only(pack_members(tmp_path / "larger/a.whl", {path: bytes(most + 1)})))
     assert str(error.value) == (
-        f"{tmp_path}/larger/a.whl!{path}: has {most + 1} bytes; expected at most {most} bytes for such a file. "
+        f"{tmp_path}/larger/a.whl!{path}: has {most + 1} bytes; expected at most {most} bytes for this file type. "
         "Build or download the wheel again."
     )
 

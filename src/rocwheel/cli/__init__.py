@@ -31,7 +31,7 @@ _ABOUT = [{version, verbose} for version in ("--version", "-V") for verbose in (
 
 
 def main() -> None:
-    """Run the command line. Intentional errors become a message and an exit status."""
+    """Run the command line, and turn intentional errors into a message and an exit status."""
     # If a signal ends a command, the command removes its temporary files, as after an error.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
@@ -96,7 +96,7 @@ def _attempt() -> int:
 
 
 def _report(error: RocwheelError) -> None:
-    """Report an error as text for users and as a document. If one of them can't be written, the other one still is."""
+    """Report an error as text and as a JSON document. If one of them can't be written, still write the other."""
     with _dropping(sys.stderr):
         report_error(error)
     if _is_json_wanted(sys.argv[1:]):
@@ -117,7 +117,7 @@ def _dropping(stream: TextIO) -> Iterator[None]:
 
 
 def _call() -> int:
-    """Run the command that the words name. Raises the error that ends the command."""
+    """Run the command that the words specify. Raises the error that ends the command."""
     words, notices = replace_deprecated(sys.argv[1:])
     words, notes = translate_reference_options(words)
     set_quiet(quiet=_is_quiet(words))
@@ -139,7 +139,7 @@ def _call() -> int:
 def _file_error(error: OSError) -> WorkError:
     logging.getLogger(__name__).debug("where it happened", exc_info=error)
     found = f"can't be used ({error.strerror})"
-    remedy = limit_remedy(error) or "Check whether it exists, its permissions, and the free space."
+    remedy = limit_remedy(error) or "Check the path, its permissions, and the free disk space."
     return WorkError(error.filename or "a file", found, remedy=remedy)
 
 

@@ -44,7 +44,7 @@ def text_lines(found: About) -> Iterator[str]:
     yield f"codecs       {_named(found.codecs)}"
     yield f"packages     {_named(found.packages)}"
     for prefix in found.prefixes:
-        state = (prefix.version or "a folder without .info/version") if prefix.exists else "not there"
+        state = (prefix.version or "a folder without .info/version") if prefix.exists else "not found"
         yield f"ROCm         {prefix.named_by}: {prefix.path}: {state}"
     yield f"ROCm wheels  {_named(found.rocm_packages) or 'none installed'}"
     yield f"GPUs         {', '.join(found.gpus) or 'none found'}"

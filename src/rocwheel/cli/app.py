@@ -113,7 +113,7 @@ class Group(click.Group):
         click.Command.format_options(self, ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in their sections. Each takes one line on a terminal with 80 columns."""
+        """Write the commands in their sections. Each command fits on one line of an 80-column terminal."""
         shown = [name for name, command in self.commands.items() if not command.hidden]
         width = max(map(len, shown if self.sections else self.commands), default=0)
         others = [name for name in self.commands if name not in shown]
@@ -134,7 +134,7 @@ class Group(click.Group):
         return _first_paragraph(self.help)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options of the group. Without words, print the help as for a usage error."""
+        """Parse the options of the group. Without words, print the help and exit like after a usage error."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(2)
@@ -169,7 +169,7 @@ def _first_paragraph(text: str | None) -> str:
 
 _SHELLS = ("bash", "zsh", "fish")
 _COMPLETION = "_ROCWHEEL_COMPLETE"
-"""The variable with which a shell's script requests completions."""
+"""The variable that a shell's script sets to request completions."""
 _INSTALLED = {
     "bash": (".bash_completions/rocwheel.sh", ".bashrc", "source '{}'"),
     "zsh": (".zfunc/_rocwheel", ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
@@ -191,7 +191,7 @@ def _complete(ctx: click.Context, parameter: click.Parameter, shell: str | None)
         remedy = "Without a value, the option applies to the current shell."
         raise InputError(spelled(parameter), f"is {shell!r}", expected=f"one of {', '.join(_SHELLS)}", remedy=remedy)
     if behind := _words_behind(ctx.meta[_WORDS], spelled(parameter), shell):
-        raise InputError(spelled(parameter), f"has the word {behind[0]!r} after it", expected=f"no word after {shell}")
+        raise InputError(spelled(parameter), f"is followed by {behind[0]!r}", expected=f"nothing after {shell}")
     kind: Any = get_completion_class(shell)
     script = kind(app, {}, "rocwheel", _COMPLETION).source()
     if parameter.name == "show_completion":
@@ -212,14 +212,14 @@ def _complete(ctx: click.Context, parameter: click.Parameter, shell: str | None)
 
 
 def _words_behind(words: Sequence[str], option: str, shell: str) -> Sequence[str]:
-    """Return the words after an option and its shell, which is optional."""
+    """Return the words after an option and its optional shell."""
     place = next(at for at, word in enumerate(words) if word.partition("=")[0] == option)
     behind = words[place + 1 :]
     return behind[1:] if words[place] == option and behind[:1] == (shell,) else behind
 
 
 def _shell_around() -> str:
-    """Return the name of the nearest shell among the ancestors of this process, or the shell in ``SHELL``."""
+    """Return the name of the nearest shell among this process's ancestors, or the shell in ``SHELL``."""
     process = os.getppid()
     while process > 1:
         try:
@@ -258,7 +258,7 @@ def _root(
         raise click.exceptions.Exit
     if verbose or json:
         name, found = "--verbose" if verbose else "--json", "comes before the command"
-        raise InputError(name, found, expected="with --version, or after the command's name")
+        raise InputError(name, found, expected="the option after the command's name, or together with --version")
     if click.get_current_context().invoked_subcommand is None:
         place, found = "rocwheel", "the command is missing"
         raise InputError(place, found, remedy="See rocwheel --help.")
@@ -280,10 +280,10 @@ app = Group(
 
 
 def run_words(words: Sequence[str], inputs: object = None) -> int:
-    """Run the command that the words of a command line name, or complete them for a shell. Return the exit status.
+    """Run the command that the words specify, or complete the words for a shell. Return the exit status.
 
-    If the words contain URLs, ``inputs`` are their `RemoteInputs`. Raises `click.ClickException` for invalid words, and
-    the command's errors.
+    If the words contain URLs, ``inputs`` are their `RemoteInputs`. Raises `click.ClickException` for invalid words.
+    Also raises the command's errors.
     """
     if asked := os.environ.get(_COMPLETION):
         return shell_complete(app, {}, "rocwheel", _COMPLETION, asked)
@@ -337,7 +337,7 @@ def _extra_argument(given: str, place: str, context: click.Context) -> InputErro
     names = " ".join(spelled(one) for one in context.command.params if isinstance(one, click.Argument))
     found = f"takes no arguments except {names}" if names else "takes no arguments"
     # For example, '--targets gfx906 gfx90a' and 'build artifacts'.
-    remedy = f"Remove it, or put its option before it, and quote values with spaces. See {place} --help."
+    remedy = f"Remove the argument, or add the option that it belongs to. Quote values with spaces. See {place} --help."
     return InputError(place, f"{found}, but got {given!r}", remedy=remedy)
 
 
@@ -345,7 +345,7 @@ _HELP_WORDS = frozenset({"--help", "-h"})
 
 
 def is_help_wanted(words: Sequence[str]) -> bool:
-    """Return whether a command line asks for help, so that no fetch is needed."""
+    """Return whether a command line requests help, so that no fetch is needed."""
     return bool(_HELP_WORDS & {*words})
 
 
@@ -357,11 +357,11 @@ def check_words(words: Sequence[str], places: object) -> None:
     """
     context = app.make_context("rocwheel", [*words], obj=places)
     while isinstance(context.command, Group):
-        rest = [*context._protected_args, *context.args]  # noqa: SLF001  # Click's own way to them
+        rest = [*context._protected_args, *context.args]  # noqa: SLF001  # Click itself reads both
         if not rest:
             return
         name, command, rest = context.command.resolve_command(context, rest)
         assert command, "unknown commands were already rejected"
         context = command.make_context(name, rest, parent=context)
     if context.command is not app:
-        context.command.callback.make(dict(context.params))  # type: ignore[union-attr]  # which `takes` has given it
+        context.command.callback.make(dict(context.params))  # type: ignore[union-attr]  # `takes` adds it

@@ -49,7 +49,7 @@ def listed(text: str) -> tuple[str, ...]:
 
 
 def print_made(kind: str, paths: tuple[Path, ...], *, json: bool) -> None:
-    """Print the paths of the created files, one on each line."""
+    """Print the paths of the created files, one per line."""
     if json:
         print_json(kind, 1, {"paths": [str(path) for path in paths]})
         return
@@ -71,7 +71,7 @@ def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
     if report.unknown:
         print_line(f"packages that aren't in the table, assigned by their contents: {', '.join(report.unknown)}")
     _print_paths("left out packages that nothing needs", report.unneeded, verbose=verbose)
-    _print_paths("dropped links to files that aren't among the sources", report.dangling, verbose=verbose)
+    _print_paths("dropped links to files that aren't in the sources", report.dangling, verbose=verbose)
     _print_paths("files that match no rule, added to the catch-all artifact", report.unmatched, verbose=verbose)
     _print_requirements("packages", report.packages, verbose=verbose)
     _print_requirements("libraries", report.libraries, verbose=verbose)
@@ -99,7 +99,7 @@ def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
 
 
 def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
-    """Print the machine's requirements, each with a file that needs it. With ``verbose``, print all such files."""
+    """Print the machine's requirements, each with a file that needs it, or with all such files (``verbose``)."""
     if not requirements:
         return
     print_line(f"{what} required from the system:")
@@ -109,7 +109,7 @@ def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, ver
 
 
 def _print_incomplete(packages: tuple[IncompletePackage, ...], *, verbose: bool) -> None:
-    """Print the CMake packages with missing files, each with a missing file. With ``verbose``, print all such files."""
+    """Print the CMake packages with missing files, each with one of them, or with all of them (``verbose``)."""
     if packages:
         print_line("CMake packages that find_package can't load:")
     for package in packages:

@@ -52,7 +52,7 @@ from rocwheel.targets.serving import serves
 from rocwheel.targets.target_set import parse_target_set
 
 _ALL = "all"
-_SHOWN = {"sha256": "its checksum", "size": "only its size", "nothing": "nothing"}
+_SHOWN = {"sha256": "verified by checksum", "size": "verified only by size", "nothing": "not verified"}
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -156,7 +156,7 @@ def _print_fetched(fetched: tuple[FetchedArchive, ...], *, verbose: bool) -> Non
     print_line(f"{count(new, 'archive')} fetched, {len(fetched) - new} already present")
     for kind, words in _SHOWN.items():
         if number := sum(one.verified == kind for one in fetched):
-            print_line(f"compared with {words}: {count(number, 'archive')}")
+            print_line(f"{words}: {count(number, 'archive')}")
 
 
 @artifacts_app.command("import")
@@ -183,11 +183,11 @@ def import_(
     """
     progress = make_progress(quiet=out.quiet)
     if _are_debs(sources):
-        _refuse("--strict", "is for install prefixes", is_given=strict)
+        _refuse("--strict", "applies only to install prefixes", is_given=strict)
         rules = load_import_table(table or "debian.toml")
         report = import_debs(sources, dest_dir, rules, bundle_system=bundle_sysdeps, progress=progress)
     else:
-        _refuse("--bundle-sysdeps", "is for Debian packages", is_given=bundle_sysdeps)
+        _refuse("--bundle-sysdeps", "applies only to Debian packages", is_given=bundle_sysdeps)
         rules = load_import_table(table or "prefix.toml")
         report = import_prefixes(sources, dest_dir, rules, strict=strict, progress=progress, targets_of=kernel_targets)
     print_report(report, json=out.json, verbose=out.verbose)
@@ -267,8 +267,8 @@ def _print_merged(report: MergeReport, *, verbose: bool) -> None:
         if missing.artifact:
             print_line(f"{missing.artifact} has no files for {missing.target}, unlike other artifacts in {shards}")
         else:
-            print_line(f"{shards} has no files for {missing.target}, even though its dist_info.json lists it")
-    differences = [f"{d.path} of {d.shard} ({d.differs}): {d.outcome}" for d in report.differences]
+            print_line(f"{shards} has no files for {missing.target}, even though dist_info.json lists this target")
+    differences = [f"{d.path} in {d.shard} ({d.differs}): {d.outcome}" for d in report.differences]
     _print_list("host files that differ", differences, verbose=verbose)
     _print_list("kernel files that match no rule, kept in their artifacts", report.unknown, verbose=verbose)
     print_line(f"written to {report.dest_dir}" if report.dest_dir else "nothing was written (--dry-run)")

@@ -138,7 +138,7 @@ def read_index_options(
 ) -> IndexOptions | None:
     """Return the indexes for fetching requirements, or `None` if requirements aren't fetched."""
     if not with_requirements and (index_url or find_links):
-        message = "--index-url and --find-links need --with-requirements."
+        message = "--index-url and --find-links require --with-requirements."
         raise click.BadParameter(message)
     return IndexOptions(index_url, tuple(find_links or ())) if with_requirements else None
 
@@ -168,7 +168,7 @@ def configure(
 ) -> Configured:
     """Return the settings. Options on the command line take precedence.
 
-    If the user asks for the rules, use only these options.
+    To list the rules, use only `select` and `ignore`.
     """
     if rules:
         return _only_rules(AuditSettings(select=tuple(select or ()), ignore=tuple(ignore or ())))
@@ -200,7 +200,7 @@ def _only_rules(settings: AuditSettings) -> Configured:
 
 def _to_update(known_file: Path | None) -> Path:
     if known_file is None:
-        message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
+        message = "--update-baseline requires '--baseline FILE', or 'baseline' in the settings."
         raise click.BadParameter(message)
     return known_file
 
@@ -245,7 +245,7 @@ def _plain(text: str) -> str:
 
 def print_rules(rules: Iterable[Rule]) -> None:
     """Print a table of rules."""
-    table = Table("rule", "severity", "demand", box=box.SIMPLE_HEAD)
+    table = Table("rule", "severity", "requirement", box=box.SIMPLE_HEAD)
     for rule in rules:
         table.add_row(rule.name, Text(rule.severity.value, _COLORS[rule.severity]), Text(rule.demand))
     print_table(table)
@@ -305,7 +305,7 @@ def audit_(
     status = report_first(UNREADABLE, unread)
     if unjudged := environments.everything.unread:
         message_printer(quiet=out.quiet)(
-            f"not reported: anything that other packages need from {first_of(sorted(unjudged))}, which can't be read"
+            f"couldn't check what other packages need from these unreadable packages: {first_of(sorted(unjudged))}"
         )
     if out.json:
         print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})

@@ -83,7 +83,7 @@ def build(
         option(
             "--no-build-packages",
             hidden=True,
-            help="Write the file tree of each package instead of the package itself.",
+            help="Write each package's file tree instead of the package itself.",
         ),
     ] = False,
     out: Output,
@@ -123,7 +123,7 @@ def build(
         raise
     if result.removed and not out.quiet:
         names = ", ".join(Path(path).name for path in result.removed)
-        messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
+        messages.print(f"removed unfinished files from a killed build: {names}", markup=False)
     if out.json:
         print_json("build", 1, result)
         return
@@ -134,7 +134,7 @@ def build(
 
 
 def _check_order(inputs: PlanJob, dest_dir: str) -> None:
-    """Raise `InputError` for artifacts instead of the build folder."""
+    """Raise `InputError` if the folders of the artifacts and the build are in the wrong order."""
     if not is_url(dest_dir) and _has_artifacts(Path(dest_dir)) and not _has_artifacts(inputs.artifact_dir):
         option, found = "--dest-dir", f"is {dest_dir}, a folder of artifacts"
         remedy = f"Run rocwheel build {dest_dir} --dest-dir {inputs.artifact_dir}."
@@ -148,14 +148,14 @@ def _has_artifacts(folder: Path) -> bool:
 
 
 def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
-    """Raise `InputError` for options about this machine in combination with options about a cluster."""
+    """Raise `InputError` if options for this machine are combined with --scheduler."""
     if scheduler is None:
         return
     if cache:
         # The cache is on this machine, so packed files from workers would have to go through this machine.
         option, found = (
             "--cache",
-            "can't be used with --scheduler, because its workers can't reach the cache of this machine",
+            "can't be used with --scheduler, because its workers can't reach this machine's cache",
         )
         raise InputError(option, found, remedy="Remove one of them.")
     if jobs:
@@ -167,7 +167,7 @@ def _check_scheduler(scheduler: str | None, jobs: int, *, cache: bool) -> None:
 
 
 def _check_trees(inputs: PlanJob, scheduler: str | None, level: int | None) -> None:
-    """Raise `InputError` for options that need packages, in combination with an option that builds no packages."""
+    """Raise `InputError` if --no-build-packages is combined with options for packages."""
     others = {"--scheduler": scheduler, "--from-manifest": inputs.repeats, "--level": level}
     if given := [name for name, value in others.items() if value is not None]:
         option, found = "--no-build-packages", f"can't be used with {first_of(given)}, because it builds no packages"
@@ -175,7 +175,7 @@ def _check_trees(inputs: PlanJob, scheduler: str | None, level: int | None) -> N
 
 
 def _show_trees(inputs: PlanJob, dest_dir: str, jobs: int, out: Output) -> None:
-    """Write the tree of each package, and print its path."""
+    """Write each package's tree, and print its path."""
     made, trees = build_trees(
         BuildJob(inputs, Path(dest_dir), jobs=jobs), progress=make_progress(quiet=out.quiet), notice=report_warning
     )
@@ -187,7 +187,6 @@ def _show_trees(inputs: PlanJob, dest_dir: str, jobs: int, out: Output) -> None:
 
 
 def _print_end(result: BuildResult, dest_dir: str, seconds: float, *, is_here: bool) -> None:
-    """Print a summary and the next steps."""
     if is_here:
         messages.print(_packed_line(result), markup=False)
     dist = f"{dest_dir.rstrip('/')}/dist"
@@ -200,7 +199,7 @@ def _print_end(result: BuildResult, dest_dir: str, seconds: float, *, is_here: b
 def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
     """Return the requested level, or the default. When a build is repeated, the level of that build is required.
 
-    Raises `InputError` for a different level, and for a build that would overwrite the build of its manifest.
+    Raises `InputError` for a different level, and for a build that would overwrite its manifest's build.
     """
     again = inputs.repeats
     if again and Path(dest_dir).resolve() == again.source.resolve().parent:
@@ -217,7 +216,7 @@ def _level_again(inputs: PlanJob, level: int | None, dest_dir: str) -> int:
 def _packed_line(result: BuildResult) -> str:
     members = result.members
     packed, kept = decimal(members.packed_bytes), decimal(members.kept_bytes)
-    line = f"packed {count(members.packed, 'file')} ({packed}), took {members.kept} from the cache ({kept})"
+    line = f"packed {count(members.packed, 'file')} ({packed}), reused {members.kept} from the cache ({kept})"
     return f"{line}, kept {count(len(result.standing), 'wheel')} unchanged" if result.standing else line
 
 
@@ -259,7 +258,6 @@ def demo(
 
 
 def _command(report: DemoReport) -> str:
-    """Return the command that installs the demo's packages."""
     if report.platform is Platform.LINUX:
         return f"pip install '{report.requirement}' --index-url {report.index}"
     words = "--python-platform x86_64-pc-windows-msvc --target FOLDER"

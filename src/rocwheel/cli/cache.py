@@ -181,7 +181,7 @@ def _problems(folder: Path, done: Pruned) -> Iterator[WorkError]:
     for reason, number in Counter(one.reason for one in done.not_removed).items():
         first = next(one.path for one in done.not_removed if one.reason == reason)
         found = f"{count(number, 'entry', 'entries')} can't be removed ({reason}), such as {first}"
-        yield WorkError(folder, found, remedy="Check the permissions, whether the disk is writable, and the contents.")
+        yield WorkError(folder, found, remedy="Check the contents and permissions, and whether the disk is writable.")
     for one in done.unreadable:
         yield WorkError(one.path, f"can't be read ({one.reason})", remedy="Check the permissions.")
 
@@ -203,7 +203,7 @@ def _print_found(found: VerifiedEntries, *, quiet: bool) -> None:
         what = "is damaged and can't be removed" if path in found.not_removed else "was damaged and was removed"
         print_line(f"{path}: {what}")
     for one in found.unreadable:
-        print_line(f"{one.path}: can't be read ({one.reason}), so it stays")
+        print_line(f"{one.path}: can't be read ({one.reason}), so it was kept")
     if not quiet:
         entries = count(found.entries, "entry", "entries")
         unread = f", {len(found.unreadable)} unreadable" if found.unreadable else ""

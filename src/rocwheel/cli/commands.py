@@ -83,7 +83,7 @@ _COMMANDS = {command: module for section in SECTIONS.values() for command, modul
 def load_commands(words: Sequence[str] = ()) -> None:
     """Register the commands that a command line with these words might need, or all commands if that isn't clear.
 
-    Otherwise, a short command would spend most of its time importing the other commands.
+    Loading all commands would make a short command spend most of its time on imports.
     """
     for name in needed_modules(words):
         import_module(f"{__package__}.{name}")
@@ -114,7 +114,7 @@ def needed_modules(words: Sequence[str]) -> Sequence[str]:
     """Return the modules in this package that a command line with these words might need."""
     if words and words[0] in {"--version", "-V"}:
         return ()
-    # `index` is a command in addition to `index yank`. It isn't a group, which would list its commands.
+    # `index` is a command in addition to `index yank`, so it isn't a group that lists its commands.
     for command in (" ".join(words[:2]), *words[:1]):
         if command in _COMMANDS:
             return (_COMMANDS[command],)

@@ -1,4 +1,4 @@
-"""Deprecated spellings of commands and options. Only this module knows them. Each runs its replacement."""
+"""Deprecated spellings of commands and options, each with its replacement."""
 
 from __future__ import annotations
 

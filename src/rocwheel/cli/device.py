@@ -140,7 +140,7 @@ def target_rows(*files: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, 
 
 
 def kernel_files_line(folder: str, files: Sequence[DeviceFacts], unreadable: int = 0) -> str:
-    """Return the number of kernel files in a folder that share a line, and their sizes on disk and decompressed."""
+    """Return a line with the number of kernel files in a folder, and their sizes on disk and decompressed."""
     size, raw = sum(device.size for device in files), sum(device.raw_size for device in files)
     decompressed = f" ({decimal(raw)} decompressed)" if raw != size else ""
     others = f"; {count(unreadable, 'other file')} can't be read" if unreadable else ""
@@ -190,14 +190,14 @@ def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
     change = f"{decimal(saved)} saved" if saved >= 0 else f"{decimal(-saved)} more"
     dropped, edited, copied = len(report.dropped), len(report.edited), report.copied
     parts = [f"{count(dropped, 'file')} left out"] if dropped else []
-    parts += [f"device code of {count(edited, 'file')} edited ({change})"] if edited else []
+    parts += [f"device code in {count(edited, 'file')} edited ({change})"] if edited else []
     parts += [f"{count(copied, 'file')} copied"] if copied else []
     return f"{output}: {', '.join(parts) or 'no files'}"
 
 
 def zeros_line(path: str, size: int) -> str:
     """Return a line about the space that removed code left in a library."""
-    return f"keeps {decimal(size)} of zeros instead of its code: {path}"
+    return f"still contains {decimal(size)} of zeros instead of its code: {path}"
 
 
 def disk_change(number: int, before: int, after: int) -> str:
@@ -225,7 +225,7 @@ def lacking_line(lacking: LackingCode) -> str:
 
 
 def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
-    """Return the argument for a file with device code. With ``dir_okay``, it can also be a folder with such files."""
+    """Return the argument for a file with device code. With ``dir_okay``, it can also be a folder with these files."""
     return argument(metavar=metavar, help=text, check=regular_place if dir_okay else regular_file)
 
 
@@ -293,7 +293,7 @@ class Rewriting(Output, frozen=True, kw_only=True):
     jobs: int
 
     def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> int:
-        """Write a file or wheel with edited device code to ``output``, print a report, and return the changes."""
+        """Write a file or wheel with edited device code, print a report, and return the number of changes."""
         reports = (self._rewrite_wheel if is_given_wheel(file) else self._rewrite_file)(file, output, edit, storage)
         if not self.quiet:
             _print_remarks(reports)
@@ -348,9 +348,9 @@ class Rewriting(Output, frozen=True, kw_only=True):
 
 
 def wheel_output(wheel: Path, output: Path) -> Path:
-    """Return the path for the edited ``wheel``: the file ``output``, or a file with its own name in that folder.
+    """Return the path for the edited ``wheel``: the file ``output``, or a file with the wheel's name in that folder.
 
-    A path without a file extension that doesn't exist is a folder to create. Raises `InputError` for a file name that
+    A nonexistent path without a file extension is a folder to create. Raises `InputError` for a file name that
     would belong to another distribution, because installers reject such a wheel.
     """
     if output.is_dir() or not (output.suffix or output.exists()):
@@ -369,7 +369,7 @@ def read_rewriting(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> Rewriting:
-    """Return the options for rewriting that all such commands share, and set up the logging."""
+    """Return the options that all commands for rewriting share, and set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
     return Rewriting(trim=trim, jobs=worker_count(jobs), json=json, quiet=quiet, verbose=verbose)
 
@@ -389,4 +389,4 @@ def _print_remarks(reports: Sequence[RewriteReport]) -> None:
         messages.print(f"note: {fault}", markup=False)
     if versions := [version for report in reports for version in report.versions]:
         since = first_reader(max(versions))
-        messages.print(f"note: the result is for ROCm {since} and later", markup=False)
+        messages.print(f"note: the result requires ROCm {since} or later", markup=False)

@@ -109,7 +109,7 @@ KeepOption = Annotated[
         help="Keep only the code for these targets.",
     ),
 ]
-CompressOption = Annotated[bool, option("--compress", help="Compress plain bundles, too.")]
+CompressOption = Annotated[bool, option("--compress", help="Also compress plain bundles.")]
 AllowMissingOption = Annotated[
     bool, option("--allow-missing", help="Accept bundles without code for the targets. These bundles become empty.")
 ]
@@ -174,7 +174,7 @@ def retarget(
     verify: Annotated[
         bool, option("--verify", help="Check that the code is the same if a bundle has code for both targets.")
     ] = False,
-    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too, to free space.")] = False,
+    compressed: Annotated[bool, option("--compress", help="Also compress plain bundles, to free space.")] = False,
     storage: Storage,
     rewriting: Rewriting,
 ) -> None:
@@ -201,7 +201,7 @@ def retarget(
 def _check_order(pair: str, path: Path) -> None:
     """Raise `InputError` for a path before the targets."""
     if "=" in str(path) and "=" not in pair and Path(pair).exists() and not path.exists():
-        found, expected = "is a path before the targets", f"rocwheel device retarget {path} {pair}"
+        found, expected = "is a path, but the targets must come first", f"rocwheel device retarget {path} {pair}"
         raise InputError(pair, found, expected=expected)
 
 
@@ -223,13 +223,13 @@ def _is_archive(path: Path) -> bool:
 
 def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewriting) -> None:
     if rewriting.trim:
-        raise InputError(path, "a kpack archive", expected="a library, an object file, or a static library for --trim")
+        raise InputError(path, "is a kpack archive", expected="a library or object file for --trim")
     copy_archive(path, output, edit.pairs)
     report = NewFile(str(output), str(path), edit.pairs[0].agent.processor)
     if rewriting.json:
         print_json("device-retarget", 1, TreeRetargeting((), (report,), (), 0))
     elif not rewriting.quiet:
-        print_line(f"{output}: the code of {path}, for {edit.pairs[0].agent}")
+        print_line(f"{output}: the code from {path}, for {edit.pairs[0].agent}")
 
 
 def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:

@@ -212,7 +212,7 @@ SplitLevelOption = Annotated[
 ]
 ArchivesOption = Annotated[
     str,
-    option("--archives", metavar="FOLDER", advanced=True, help="Put archives in this folder of the tree."),
+    option("--archives", metavar="FOLDER", advanced=True, help="Put archives in this folder inside the tree."),
 ]
 
 

@@ -73,7 +73,7 @@ def _print_findings(findings: Sequence[Finding], most: int) -> None:
 
 
 def _print_packages(packages: Sequence[PackageChange], most: int) -> None:
-    table = Table("package", "what", "version", box=box.SIMPLE_HEAD)
+    table = Table("package", "change", "version", box=box.SIMPLE_HEAD)
     for heading in ("old size", "new size", "growth", "packed", "files"):
         table.add_column(heading, justify="right")
     for package in sorted(packages, key=lambda one: -abs(one.new_size - one.old_size))[:most]:
@@ -98,10 +98,10 @@ def _print_fields(package: PackageChange, *, every: bool) -> None:
 
 
 def _print_files(files: Sequence[tuple[PackageChange, FileChange]], most: int) -> None:
-    table = Table("file", "what", box=box.SIMPLE_HEAD)
+    table = Table("file", "change", box=box.SIMPLE_HEAD)
     for heading in ("old size", "new size", "growth"):
         table.add_column(heading, justify="right")
-    table.add_column("also")
+    table.add_column("details")
     is_one = len({package.label for package, _ in files}) == 1
     for package, file in files[:most]:
         name = file.path if is_one else f"{package.label}: {file.path}"
@@ -154,7 +154,7 @@ def _conclusion(comparison: Comparison, findings: Sequence[Finding]) -> str:
     parts = [count(errors, "error"), count(len(findings) - errors, "warning")]
     differing = sum(package.status is not Status.SAME for package in comparison.packages)
     if not differing:
-        return f"no difference: {count(new.files, 'file')}, {decimal(new.size)}"
+        return f"no differences: {count(new.files, 'file')}, {decimal(new.size)}"
     sizes = f"{decimal(old.size)} -> {decimal(new.size)} ({_growth(new.size - old.size)})"
     what = f"packages that differ: {differing} of {len(comparison.packages)}"
     return f"{what}; {sizes}, {count(old.files, 'file')} -> {new.files}; {', '.join(parts)}"
@@ -169,7 +169,7 @@ def diff(
     old: Annotated[
         Path, argument(metavar="OLD", help="The old wheel, sdist, build, artifacts, environment, or folder.")
     ],
-    new: Annotated[Path, argument(metavar="NEW", help="The new version, of the same kind.")],
+    new: Annotated[Path, argument(metavar="NEW", help="The new version, which must be of the same kind as OLD.")],
     *,
     ignore: Annotated[
         list[str] | None,

@@ -60,7 +60,7 @@ class HelpFormatter(click.HelpFormatter):
 
 
 def _fill(words: Iterable[str], width: int, indent: str, hanging: str = "") -> list[str]:
-    """Return lines of words. All words stay whole."""
+    """Return the words as lines, without breaking any word."""
     return list(_lines(words, width, indent, hanging))
 
 

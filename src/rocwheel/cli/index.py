@@ -53,16 +53,16 @@ if TYPE_CHECKING:
 
 
 def print_edited(pages: Iterable[str]) -> None:
-    """On standard error, list the pages that were rewritten."""
+    """List the rewritten pages on standard error."""
     for page in pages:
-        text = "was edited by hand; now it matches the files again, and the marks of yanked files are kept"
+        text = "was edited by hand; it now matches the files again, and yanked files are still yanked"
         messages.print(f"{in_one_line(page)}: {text}", markup=False)
 
 
 _FrontOption = Annotated[
     bool,
     option(
-        "--front-page/--no-front-page", help="Write packages.html, which tells people what to install for their GPU."
+        "--front-page/--no-front-page", help="Write packages.html, which shows users what to install for their GPU."
     ),
 ]
 _UrlOption = Annotated[
@@ -97,7 +97,7 @@ _NAMED = 10
 
 
 def print_index(report: IndexReport, *, verbose: bool) -> None:
-    """Print the projects in an index, and how to install from it and from the indexes of its families."""
+    """Print the projects in an index, and how to install from it and from its families' indexes."""
     for project, names in report.projects.items():
         yanked = sum(name in report.yanked for name in names)
         print_line(f"{project}: {count(len(names), 'file')}{f', {yanked} yanked' if yanked else ''}")
@@ -134,7 +134,7 @@ def print_notes(report: IndexReport, dist_dirs: list[Path]) -> None:
             messages.print(f"{text} different files with the same name.", markup=False)
     if report.future:
         named = f"{count(len(report.future), 'file')} ({first_of(list(report.future), _NAMED)})"
-        text = "dated in the future, so the index contains the current time as their upload time"
+        text = "dated in the future, so the index uses the current time as the upload time"
         messages.print(
             f"{text}: {named}. Check the clocks of this machine and of the machine that created the files.",
             markup=False,
@@ -152,7 +152,7 @@ class IndexVariants(msgspec.Struct, frozen=True):
     machine: tuple[str, ...]
     """The targets of the machines that the index is for, the preferred target first.
 
-    If empty, it is for any machine.
+    If empty, the index is for any machine.
     """
 
     def add(self, groups: Callable[[], Collection[Sequence[Path]]], *, quiet: bool) -> None:
@@ -169,7 +169,7 @@ class IndexVariants(msgspec.Struct, frozen=True):
                 report_warning(f"{dist_dir / name}: selects a package that doesn't exist. Remove this file.")
 
     def report(self, variants: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-        """Print which variants an index lists, with the names of their files."""
+        """Print the labels of the variants that an index lists."""
         for name, labels in variants.items():
             print_line(f"{name}: {count(len(labels), 'variant')} ({drafts()}): {', '.join(sorted(labels))}")
 

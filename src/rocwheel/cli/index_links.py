@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".toml"
 _TAKEN = frozenset({"dist_dirs", "dist", "store", "output", "dry_run", "json", "quiet", "verbose"})
-"""The parameters that such a run accepts."""
+"""The parameters that are allowed together with a TOML file."""
 _NAMED = 10
 """The maximum number of file names in a message."""
 

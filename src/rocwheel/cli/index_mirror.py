@@ -1,4 +1,4 @@
-"""``rocwheel index mirror``: copies the part of a package index for given GPUs."""
+"""``rocwheel index mirror``: copies the part of a package index for specific GPUs."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def mirror(
 
 @contextmanager
 def _open_needs(choice: Choice, dest_dir: Path, *, dry_run: bool) -> Iterator[DependencyReader | None]:
-    """Yield the reader for requirements if they are wanted. After a dry run, no fetched files remain."""
+    """Yield the reader for requirements, or `None` if they aren't copied. After a dry run, no fetched files remain."""
     if not choice.requirements:
         yield None
     elif dry_run:
@@ -249,4 +249,4 @@ def _print_gaps(absent: Sequence[str], unusable: Mapping[str, Sequence[str]]) ->
     if absent:
         print_line(f"required, but not in these indexes: {', '.join(absent)}")
     for name, needed in unusable.items():
-        print_line(f"{name}: requires {first_of(list(needed), len(needed))}, for other GPUs")
+        print_line(f"{name}: requires packages for other GPUs: {first_of(list(needed), len(needed))}")

@@ -77,7 +77,7 @@ def inspect(
             _print_kernel_files(folder, found, unreadable)
     empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
     for path in empty if not out.quiet else ():
-        report_warning(f"{path}: contains no binary")
+        report_warning(f"{path}: contains no binaries")
     if out.json:
         print_json("inspect", 1, {"files": [file_document(facts) for facts in files]})
     _finish(files, quiet=out.quiet)
@@ -176,7 +176,7 @@ def report(
     """Write a page about package sizes, GPUs, and problems.
 
     The page is a single HTML file that works offline. It also shows possible savings. The exit status is 2 if a file
-    can't be read; the page names the file.
+    can't be read; the page lists the file.
 
     Example: rocwheel report dist/ -o report.html
     """

@@ -59,12 +59,12 @@ def bazelrc(
     Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
     """
     if output:
-        check_other(output, settings, "the file with the settings")
+        check_other(output, settings, "the settings file")
     given = read_settings(settings)
     targets = parse_target_set(given.targets, source=f"{settings}: targets", native=native_targets)
     fragment = GeneratedFile(f"Made by rocwheel jax bazelrc from {settings.name};", render_bazelrc(given, targets))
     if check and output is None:
-        message = "--check compares with a file: pass the file with --output"
+        message = "--check requires the file to compare: add --output"
         raise click.BadParameter(message)
     diff = (fragment.diff(output) if check else fragment.write(output, force=force)) if output else ""
     if out.json:
@@ -109,7 +109,7 @@ def starlark(
 
 
 class CommandFormChoice(str, Enum):
-    """The options for the commands."""
+    """The output formats for the commands."""
 
     SHELL = "shell"
     MAKEFILE = "makefile"
@@ -200,7 +200,7 @@ def patch(
     *,
     out: Output,
 ) -> None:
-    """Print a patch that shortens the run paths of JAX's wheels.
+    """Print a patch that shortens the run paths in JAX's wheels.
 
     The patch changes jaxlib/rocm/rocm_rpath.bzl in JAX's own tree. Each library then has only the run path entries for
     its own folder, instead of entries for 15 target families and seven Python versions.

@@ -32,12 +32,12 @@ _TITLES = {
     "kept": "Replacements",
     "assumed": "Assumptions about omitted values",
     "dropped": "Dropped",
-    "wrong": "Silent errors before",
+    "wrong": "Previously silent errors",
 }
 
 
 def tell_translation(made: Translation, commands: str) -> str:
-    """Print the current equivalent of a command line."""
+    """Return text about the current equivalent of a command line."""
     sections = [
         "# rocm.toml, for `rocwheel jax bazelrc --output rocm.bazelrc`:",
         made.settings_text,
@@ -103,7 +103,7 @@ def _notes_of_make(words: list[str]) -> tuple[Note, ...]:
     """Return a note for each word in make's syntax, and print it as a warning."""
     notes = []
     for spelled in dict.fromkeys(found for word in words for found in makes_spellings(word)):
-        note = Note(spelled, f"is make's syntax; the shell command has {without_make(spelled)}. Set that variable")
+        note = Note(spelled, f"is make syntax; the shell command uses {without_make(spelled)}. Set that variable")
         logging.getLogger(__name__).warning("%s %s", note.option, note.text)
         notes.append(note)
     return tuple(notes)

@@ -70,7 +70,7 @@ def jax_wheel(
 
 _CPU_TAG = "--cpu-tag"
 _PLACES = {"init": "jax_plugins/rocm/__init__.py"}
-"""The paths in JAX of files that have other paths in rocm-jax."""
+"""JAX's paths for files that have different paths in rocm-jax."""
 
 
 @jax_app.command("wheel-binary", hidden=True)
@@ -102,7 +102,7 @@ def wheel_binary(
     """Build a wheel for JAX's jax_wheel rule.
 
     The jax_wheel_binary rule from `rocwheel jax starlark` calls this command. The rule passes the version and
-    the tags that its output file must have in its name.
+    the tags that the output file's name must contain.
 
     Example: rocwheel jax wheel-binary pjrt --version 0.12.0 -- @bazel-out/k8-opt/bin/jaxlib/tools/jax_wheel-0.params
     """

@@ -1,4 +1,4 @@
-"""``rocwheel lock``: writes a lock file for given GPUs."""
+"""``rocwheel lock``: writes a lock file for specific GPUs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _read_options(
         ),
     ] = None,
     find_links: Annotated[
-        list[str] | None, option("--find-links", metavar="PLACE", help="Search for packages in this folder, too.")
+        list[str] | None, option("--find-links", metavar="PLACE", help="Also search for packages in this folder.")
     ] = None,
     python_version: Annotated[
         str | None,
@@ -44,7 +44,7 @@ def _read_options(
             "--python-version",
             metavar="X.Y",
             help="Lock for this Python version and later versions.",
-            show_default="this one",
+            show_default="the running version",
         ),
     ] = None,
     pre: Annotated[bool, option("--pre", help="Include prereleases.")] = False,
@@ -92,12 +92,12 @@ def _warnings(output: Path, locked: Locked, *, is_given: bool) -> Iterator[str]:
     if is_given and not locked.has_gpu_packages:
         extras = ", ".join(f"device-{name}" for name in locked.targets)
         remedy = f"If the release has such packages, request an extra: rocm[{extras}]."
-        yield f"{output}: has no packages for specific GPUs, so --targets changes nothing. {remedy}"
+        yield f"{output}: has no packages for specific GPUs, so --targets has no effect. {remedy}"
     for target, systems in locked.lacking_systems.items():
         yield f"{target}: has no packages for {' and '.join(systems)}, so installations on these systems lack its code."
     for name, needed in locked.build_requires.items():
         text = (
-            f"{name}: is an sdist whose build needs {', '.join(needed)}, but a lock file can't contain build "
+            f"{name}: is an sdist whose build requires {', '.join(needed)}, but a lock file can't contain build "
             "requirements."
         )
         yield f"{text} To install the lock file, add a folder with these packages: --find-links FOLDER."

@@ -54,7 +54,7 @@ VerboseOption = Annotated[bool, option("--verbose", "-v", help="Print more detai
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """A command's kind of output: a document or text for users, and the amount of other output."""
+    """How a command prints its results, as a document or as text, and how much else it prints."""
 
     json: bool
     quiet: bool
@@ -85,7 +85,7 @@ class SharedOption(NamedTuple):
 
 SHARED = {
     "--artifact-dir": SharedOption("DIR", help="Read the artifacts (folders, .tar.xz or .tar.zst) in this folder."),
-    "--components": SharedOption("COMPONENTS", help="Select these components of artifacts, such as 'lib,run'."),
+    "--components": SharedOption("COMPONENTS", help="Select these artifact components, such as 'lib,run'."),
     "--check": SharedOption(help="Fail if anything would change, and write nothing."),
     "--config": SharedOption(
         "FILE", help="Read settings from this pyproject.toml or recipe. Without this option, read ./pyproject.toml."
@@ -107,7 +107,7 @@ SHARED = {
     "--targets": SharedOption("TARGETS", "-t", "Select these GPU targets or families."),
     "--tool": SharedOption("TOOL", help="Print the format for this tool."),
     "--version": SharedOption("VERSION", help="Set the version of the wheel."),
-    "--with": SharedOption("PACKAGE", help="Use libraries from this wheel or folder, too."),
+    "--with": SharedOption("PACKAGE", help="Also use libraries from this wheel or folder."),
 }
 """All options that several commands have, keyed by name, except for the options of all commands, which are above."""
 
@@ -127,7 +127,7 @@ def shared(name: str, text: str = "", **more: Any) -> Any:
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for a command with parameters that are each created from several options.
 
-    ``makers`` contains the functions that create the values, keyed by the names of such parameters. The parameters of
+    ``makers`` contains the functions that create the values, keyed by these parameters' names. The parameters of
     these functions are the options. They replace the command's parameter, but required options come first.
     `read_output` creates a parameter that is an `Output`.
     """

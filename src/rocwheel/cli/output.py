@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def output_width() -> int | None:
-    """Return the number of columns of standard output's terminal, or ``COLUMNS``, or `None` without a terminal.
+    """Return the width of standard output's terminal in columns, or ``COLUMNS``, or `None` without a terminal.
 
     Output for scripts has no width, even if a user has exported that variable.
     """
@@ -41,7 +41,7 @@ _ASKED_FOR = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
 class LazyConsole:
     """A console that prints plain lines itself, because loading Rich would take a fifth of a short command's time.
 
-    Rich prints text with markup. After Rich was used once, it prints everything, because it may be displaying a
+    Rich prints text with markup. After Rich has been used once, it prints everything, because it may be displaying a
     progress bar.
     """
 
@@ -182,7 +182,7 @@ def report_error(error: RocwheelError) -> None:
 
 
 def report_first(subject: str, problems: Sequence[RocwheelError]) -> int:
-    """Print the errors that `raise_all` would raise, before any results. Return the exit status, 0 without errors."""
+    """Print the errors that `raise_all` would raise, before any results. Return the exit status, which can be 0."""
     from rocwheel.core.workers import raise_all  # short commands have nothing to read
 
     try:
@@ -224,7 +224,7 @@ def setup_logging(*, quiet: bool, verbose: bool) -> None:
 
 
 class _MessageHandler(logging.Handler):
-    """Prints each record on its own line, without folding. Warnings look like those from `report_warning`."""
+    """Prints each record on its own line, without wrapping. Warnings look like those from `report_warning`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record."""
@@ -251,7 +251,7 @@ class _MessageHandler(logging.Handler):
 
 
 MOST_LINES = 10
-"""The number of printed lines of a long list, unless the user asks for all lines."""
+"""The maximum number of lines printed from a long list, unless the user asks for all lines."""
 
 _Line = TypeVar("_Line")
 

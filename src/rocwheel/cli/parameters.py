@@ -153,7 +153,7 @@ class _Option(click.Option):
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra = super().get_help_extra(ctx)
-        if isinstance(self.show_default, str):  # which Click writes in parentheses
+        if isinstance(self.show_default, str):  # Click writes text in parentheses
             extra["default"] = self.show_default
         if isinstance(self.type, Value) and self.type.range:
             extra["range"] = self.type.range
@@ -166,7 +166,7 @@ def advanced_records(command: click.Command, ctx: click.Context) -> list[tuple[s
     for one in command.params:
         if getattr(one, "is_advanced", False):
             shown = copy(one)
-            shown.hidden = False  # type: ignore[attr-defined]  # which Click gives no help for
+            shown.hidden = False  # type: ignore[attr-defined]  # Click returns no help for hidden options
             found.append(shown.get_help_record(ctx))
     return [record for record in found if record]
 
@@ -205,7 +205,7 @@ def missing_error(place: str, missing: Sequence[str], instead: str = "") -> Inpu
 
 
 def read_parameters(function: Callable[..., Any]) -> list[click.Parameter]:
-    """Return a command's parameters from the hints of its function, which are types annotated with the syntax."""
+    """Return a command's parameters from its function's type hints, which are annotated with the syntax."""
     return [_parameter(each) for each in inspect.signature(function, eval_str=True).parameters.values()]
 
 
@@ -243,7 +243,7 @@ def _parameter(of: inspect.Parameter) -> click.Parameter:
 def regular_place(path: Path) -> Path:
     """Return the path of a file or folder. Raises `InputError` for anything else, before opening it.
 
-    Reading a pipe would wait, and reading a device would never end.
+    Reading a pipe would block, and reading a device would never end.
     """
     _existing(path)
     if not path.is_dir() and not path.is_file():

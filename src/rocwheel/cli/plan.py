@@ -37,7 +37,7 @@ from rocwheel.core.workers import worker_count
 _TARGETS = "--targets"
 _TAG_OPTION = "--platform-tag"
 _TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
-"""The variable from which the reference packager reads the tag."""
+"""The variable that the reference packager reads the tag from."""
 
 ArtifactsArgument = Annotated[
     list[Path] | None,
@@ -95,7 +95,7 @@ DefaultFamilyOption = Annotated[
 ]
 SelectorOption = Annotated[
     Literal["sdist", "wheel"],
-    option(help="Build the rocm selector as an sdist, which detects GPUs, or as a wheel, which needs extras."),
+    option(help="Build the rocm selector as an sdist, which detects GPUs, or as a wheel, which requires extras."),
 ]
 DevelOption = Annotated[
     Literal["none", "xz", "zst"],
@@ -187,7 +187,7 @@ def read_plan_job(
     platform_tag: PlatformTagOption = None,
     platform: PlatformOption = None,
 ) -> PlanJob:
-    """Return the build that the options describe, and the variable that sets one of them."""
+    """Return the build that the options describe. An environment variable can set the platform tag."""
     tag, tag_source = _given_tag(platform_tag)
     options = PlanOptions(
         version=version,
@@ -262,8 +262,8 @@ def read_build_request(
 ) -> BuildRequest:
     """Return the requested build and its destination. ``given`` contains the options of a plan.
 
-    Raises `InputError` without artifacts or a destination, and for options in addition to a manifest, which sets all of
-    them.
+    Raises `InputError` if the artifacts or the destination is missing. Also raises it for other options together with a
+    manifest, which sets all options.
     """
     missing = []
     if not (from_manifest or given["artifacts"] or given["artifact_dir"]):
@@ -309,7 +309,7 @@ def print_planned(made: Plan, sizes: Sequence[PlannedSize]) -> None:
     table.add_column("edited", footer=str(sum(map(_edited, made.wheels))))
     table.add_column("tag")
     _add_size(table, "size", [size.size for size in sizes])
-    _add_size(table, "packed, about", [size.packed or 0 for size in sizes])
+    _add_size(table, "packed (est.)", [size.packed or 0 for size in sizes])
     table.add_column("requested by")
     facts = [(_edited(wheel), wheel.name.tag.rpartition("-")[2], wheel.floor_reason) for wheel in made.wheels]
     facts += [(0, "sdist", "") for _ in made.sdists]
@@ -378,14 +378,14 @@ def spelled_seconds(seconds: float) -> str:
 
 
 def show_plan(inputs: PlanJob, jobs: int, out: Output) -> None:
-    """Print the plan of a build, with its bytes and seconds. The JSON document contains every file and edit."""
+    """Print the plan of a build, with its size and duration. The JSON document contains every file and edit."""
     made, estimate = inputs.run_estimated(progress=make_progress(quiet=out.quiet))
     if out.json:
         print_json("plan", 1, {**msgspec.to_builtins(made), "sizes": estimate.sizes})
         return
     print_planned(made, estimate.sizes)
     for row in made.dropped if out.verbose else ():
-        messages.print(f"left out: {row.path or 'all'} of {row.artifact}: {row.reason}", markup=False)
+        messages.print(f"left out: {row.path or 'all files'} in {row.artifact}: {row.reason}", markup=False)
     if not out.quiet:
         print_facts(made, made.warnings)
         workers = worker_count(jobs)
@@ -395,7 +395,7 @@ def show_plan(inputs: PlanJob, jobs: int, out: Output) -> None:
 
 
 def _build_command(arguments: Sequence[str]) -> str:
-    """Return the command line that builds the packages of a plan's command line."""
+    """Return the build command for a plan's command line."""
     words = arguments[1:] if arguments[:1] in (["build"], ["plan"]) else ["..."]
     kept = [word for word in words if word not in {"--dry-run", "--no-build-packages", "--verbose", "-v"}]
     has_folder = any(word.startswith(("-d", "--dest-dir")) for word in kept)

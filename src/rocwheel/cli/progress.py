@@ -177,7 +177,7 @@ class _Lines:
         is_first, last = self._reported < 0, self._reported
         self._reported = max(quarter, last)
         if quarter > max(last, 0) and not is_first:
-            messages.print(f"{self._label} {25 * quarter} %", markup=False)
+            messages.print(f"{self._label} {25 * quarter}%", markup=False)
 
     def close(self) -> None:
         """Keep the lines."""

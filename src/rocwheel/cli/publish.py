@@ -35,7 +35,7 @@ def _read_store(
 ) -> str:
     refuse_web_url(store)
     if looks_like_host(store):
-        remedy = f"A URL begins with s3:// or file://; write ./{store} for a folder of that name."
+        remedy = f"A URL begins with s3:// or file://; write ./{store} for a folder with that name."
         raise InputError(store, "has no scheme", expected=_STORES, remedy=remedy)
     scheme, has_scheme, _ = store.partition("://")
     if has_scheme and scheme.lower() not in {"s3", "file"}:
@@ -143,21 +143,21 @@ def _print_notes(report: PublishReport, dist_dir: Path) -> None:
     print_edited(report.edited)
     if report.leftovers:
         found = f"{report.store} has {count(len(report.leftovers), 'unfinished upload')}"
-        what = f"{found} from runs that were ended or are still in progress: {first_of(report.leftovers, 3)}."
+        what = f"{found} from runs that were interrupted or are still in progress: {first_of(report.leftovers, 3)}."
         report_warning(
-            f"{what} When no upload is in progress, remove them, and configure the bucket to end unfinished uploads."
+            f"{what} When no upload is in progress, remove them, and configure the bucket to abort unfinished uploads."
         )
 
 
 def _print_report(report: PublishReport, *, verbose: bool) -> None:
-    will, done = ("would be uploaded", "would be listed") if report.is_dry_run else ("uploaded", "listed")
+    will, done = ("would be uploaded", "would be indexed") if report.is_dry_run else ("uploaded", "indexed")
     if verbose or report.is_dry_run:
         for name in report.uploaded:
             print_line(f"{will}: {name}")
         for name in report.listed:
             print_line(f"{done}: {name}")
     sent = f"{count(len(report.uploaded), 'file')} {will} ({decimal(report.size)})"
-    print_line(f"{sent}, {len(report.present)} already present; {count(len(report.listed), 'file')} newly {done}")
+    print_line(f"{sent}, {len(report.present)} already present; {count(len(report.listed), 'file')} {done}")
     print_line(f"index: {report.index}")
     for family, index in report.families.items():
-        print_line(f"for {family}, {count(len(index.listed), 'file')} newly {done}: {index.index}")
+        print_line(f"for {family}, {count(len(index.listed), 'file')} {done}: {index.index}")

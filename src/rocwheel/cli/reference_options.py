@@ -1,4 +1,4 @@
-"""Translates options of the reference's ``build_python_packages.py`` into those of ``rocwheel build``."""
+"""Translates options of the reference's ``build_python_packages.py`` into options of ``rocwheel build``."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _show(result: PromotionResult, *, quiet: bool) -> None:
     for path in result.left_out:
         messages.print(f"left out: {path}", markup=False)
     kept = f", GPU targets: {', '.join(result.targets)}" if result.targets else ""
-    change = "stays" if result.version == result.old_version else f"is now {result.version}"
+    change = "is unchanged" if result.version == result.old_version else f"is now {result.version}"
     messages.print(f"version {result.old_version} {change}{kept}", markup=False)
 
 

@@ -1,4 +1,4 @@
-"""Supports URLs on the command line instead of files and folders. They are fetched into a cache, or read by range."""
+"""Supports URLs instead of files and folders on the command line. Files are fetched into a cache or read by range."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Selection(msgspec.Struct, frozen=True):
     name: str
     """The name of the selection. Each selection has its own folder in the cache."""
     choose: Callable[[Iterable[StoredFile], str], list[StoredFile]]
-    """Returns the needed files out of all files. Raises `InputError` with the location if there are no such files."""
+    """Selects the needed files from all files. Raises `InputError` with the location if there are no such files."""
 
 
 def distributions_in(files: Iterable[StoredFile], place: str, *, depth: int = 0) -> list[StoredFile]:
@@ -61,7 +61,7 @@ def distributions_in(files: Iterable[StoredFile], place: str, *, depth: int = 0)
 
 
 def _audited(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
-    """Return the distributions. If there are none, the error also names the options for an index."""
+    """Return the distributions. If there are none, the error also mentions the options for an index."""
     try:
         return distributions_in(files, place)
     except InputError as e:
@@ -76,7 +76,7 @@ def fetch_folder(
     is_quiet: bool,
     is_shown: bool = False,
 ) -> str:
-    """Return the path of a folder with the selected files from a URL. For a file:// URL, return its own path.
+    """Return the path of a folder with the selected files from a URL. For a file:// URL, return its path.
 
     The files are verified in the same way as in `rocwheel artifacts fetch`. With ``is_shown``, results contain the URL
     instead of the path.
@@ -129,13 +129,13 @@ OTHER_URLS = frozenset({"--builder-id", "--index-url", "--extra-index-url", "--f
 class UrlArgument(msgspec.Struct, frozen=True):
     """The positions where a command accepts URLs, and the files that it needs from them.
 
-    A command without ``folders`` and ``files`` handles URLs by itself.
+    A command without ``folders`` and ``files`` handles URLs itself.
     """
 
     folders: Selection | None = None
     """The files to fetch from a folder, or `None` if URLs can't be folders."""
     files: tuple[str, ...] = ()
-    """The endings of URLs of files that are read by range."""
+    """The suffixes of URLs whose files are read by range."""
     options: tuple[str, ...] = ()
     """The options that accept a URL."""
     has_arguments: bool = True
@@ -147,7 +147,7 @@ class UrlArgument(msgspec.Struct, frozen=True):
     writes: bool = False
     """Whether the command can write to a URL."""
     writes_with: str = ""
-    """The option with which other commands write to URLs."""
+    """The option with which the command can write to a URL."""
 
     def takes_file(self, word: str) -> bool:
         """Return whether a word is the URL of a file that the command reads by range."""
@@ -159,7 +159,7 @@ class UrlArgument(msgspec.Struct, frozen=True):
 
 
 def find_url_argument(words: Sequence[str]) -> UrlArgument | None:
-    """Return the URLs that these words' command accepts, or `None` if it accepts no URLs."""
+    """Return the URLs that the command in these words accepts, or `None` if it accepts no URLs."""
     return URL_ARGUMENTS.get(" ".join(words[:2])) or URL_ARGUMENTS.get(" ".join(words[:1]))
 
 
@@ -173,10 +173,10 @@ def _packaged(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
 
 
 def _sdists(files: Iterable[StoredFile], place: str) -> list[StoredFile]:
-    """Return possible selectors: sdists in the folder of a build, in its dist folder, or in a family's folder."""
+    """Return possible selectors: sdists in a build's folder, in its dist folder, or in a family's folder."""
     found = [stored for stored in files if stored.name.endswith(".tar.gz") and stored.name.count("/") <= _DEEPEST]
     if not found:
-        raise InputError(place, "contains no sdists", remedy="Check whether this is the folder of a build.")
+        raise InputError(place, "contains no sdists", remedy="Check whether this is a build folder.")
     return found
 
 
@@ -221,7 +221,7 @@ _REMEDY = (
     "Download its files first: artifacts with `rocwheel artifacts fetch`, and packages with `rocwheel index mirror`. "
     "Then specify the folder."
 )
-_REMEDIES = {"attest": "Download the whole folder of the build first, with its manifest. Then specify that folder."}
+_REMEDIES = {"attest": "Download the whole build folder first, with its manifest. Then specify that folder."}
 """Remedies, keyed by command. A mirror has no manifest."""
 
 
@@ -282,18 +282,18 @@ def _bring(words: Sequence[str], place: int, taker: UrlArgument | None, fetch: _
 
 def _refusal(words: Sequence[str], url: str) -> InputError:
     remedy = _REMEDIES.get(words[0], _REMEDY)
-    return InputError(shown_url(url), "is a URL, but this command needs a path there", remedy=remedy)
+    return InputError(shown_url(url), "is a URL, but this command requires a path here", remedy=remedy)
 
 
 def _require_copies(words: Sequence[str], url: str) -> None:
     text = " ".join(words).replace("=", " ")
     if "--files copy" not in text or not ({"-o", "--output"} & {*text.split()}):
-        found = "is a URL, but an index can only contain copies of its files"
+        found = "is a URL, so the index must contain copies of its files"
         raise InputError(shown_url(url), found, remedy="Add --files copy --output DIR; `index mirror` copies an index.")
 
 
 def _refuse_outputs(words: Sequence[str], taker: UrlArgument | None) -> None:
-    """Raise `InputError` for a URL to which a command would have to write."""
+    """Raise `InputError` for a URL if the command would write to it but can't."""
     if taker and (taker.writes or (taker.writes_with and any(word.startswith(taker.writes_with) for word in words))):
         return
     for before, word in zip(["", *words], words, strict=False):
@@ -301,7 +301,7 @@ def _refuse_outputs(words: Sequence[str], taker: UrlArgument | None) -> None:
         url = word if before in _OUTPUTS else value if option in _OUTPUTS else ""
         if is_url(url):
             remedy = "Specify a folder. Then upload the packages and their index with `rocwheel publish`."
-            raise InputError(shown_url(url), "is a URL, but this command can't write to one", remedy=remedy)
+            raise InputError(shown_url(url), "is a URL, but this command can't write to URLs", remedy=remedy)
 
 
 _UNCOMPARED = ", without comparing the hashes in RECORD for the other bytes"
@@ -403,7 +403,7 @@ def _fetch(store: Store, name: str, place: Path) -> int:
 
 @contextmanager
 def remote_inputs(words: Sequence[str]) -> Iterator[RemoteInputs]:
-    """Yield an object that opens the files at the URLs in a command line. They are closed at the end of the block.
+    """Yield an object that opens the files at the URLs in a command line. The files are closed at the end of the block.
 
     If the block raises an error, the stores aren't checked again.
     """

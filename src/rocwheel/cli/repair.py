@@ -236,7 +236,7 @@ def _show_unmended(name: str, rule: str, problems: Sequence[str], *, verbose: bo
         for problem in problems:
             messages.print(f"[yellow]not repaired[/] {_plain(f'{name}: {problem}')}")
         return
-    messages.print(f"[yellow]not repaired[/] {_plain(name)}: {len(problems)} findings of {rule}, such as")
+    messages.print(f"[yellow]not repaired[/] {_plain(name)}: {len(problems)} findings for {rule}, such as")
     for problem in problems[:_EXAMPLES]:
         messages.print(f"    {_plain(problem)}")
     messages.print(f"    and {len(problems) - _EXAMPLES:,} more (-v)")
@@ -294,7 +294,8 @@ def repair(
     )
     plans = result.wheels
     if options.pin in {"minor", "exact"} and not with_packages and len(plans) == 1 and not problems:
-        report_warning(f"--pin {options.pin} has no effect: the wheel gets no requirement for a package in '--with'")
+        text = "has no effect, because no requirements for --with packages are added to the wheel"
+        report_warning(f"--pin {options.pin} {text}")
     status = report_first("wheels", problems)
     if out.json:
         print_json("repair", 1, result)

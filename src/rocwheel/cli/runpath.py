@@ -35,7 +35,7 @@ FilesArgument = Annotated[list[Path], argument(metavar="FILE", help="ELF files."
 
 @runpath_app.command(hidden=True)
 def show(
-    files: Annotated[list[Path], argument(metavar="PATH", help="ELF files, wheels, or folders of them.")],
+    files: Annotated[list[Path], argument(metavar="PATH", help="ELF files, wheels, or folders that contain them.")],
     *,
     out: Output,
 ) -> None:
@@ -94,7 +94,7 @@ def set_(
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     if Path(value).is_file():
         expected = "the run path before the files: rocwheel runpath set RUNPATH FILE..."
-        raise InputError(value, "is a file instead of the run path", expected=expected)
+        raise InputError(value, "is a file", expected=expected)
     warnings = _check(value, force=force)
     progress, remedy = out.progress, "Choose another folder with --output."
     written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy=remedy, progress=progress)
@@ -175,7 +175,6 @@ def for_(
 
 
 def _spelled(advice: RunPathAdvice, words: list[str], tag: RunpathTag) -> dict[str, str]:
-    """Return the text for each requested tool."""
     tools = list(TOOLS) if "all" in words else words
     return {tool: spell_run_path(advice.values, tool, tag) for tool in tools}
 

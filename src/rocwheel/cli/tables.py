@@ -1,9 +1,9 @@
-"""Prints results as tables that fit the terminal. No text is cut, and no word is broken.
+"""Prints results as tables that fit the terminal. No text is truncated, and no word is broken.
 
 1. A table stays unchanged if the terminal is wide enough.
 2. Otherwise, its columns shrink, the widest first, and their text wraps between words. Number columns don't wrap.
-3. If words would break, or if that takes more lines, columns leave the table until the others fit. The widest
-   column leaves first, but the first column stays. The text of these columns is below the row.
+3. If words would break, or if wrapping takes more lines, columns move out of the table until the others fit. The
+   widest column moves first, but the first column stays. The text of the moved columns is below the row.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def cell(text: str) -> Text:
 def print_table(table: Table) -> None:
     """Print a table that fits the terminal, with the rules in the module docstring.
 
-    In a log or a pipe, the table is as wide as its text, so that no name is cut or folded.
+    In a log or a pipe, the table is as wide as its text, so that no name is truncated or wrapped.
     """
     if is_silent():
         return

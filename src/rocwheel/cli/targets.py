@@ -54,7 +54,7 @@ _DESC = "desc@"
 
 
 class TargetCommand(Command):
-    """A command that accepts targets that are copied from a build, which look like options."""
+    """A command that accepts targets copied from a build, even if they look like options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, and treat ``-DGPU_TARGETS=gfx906`` as ``gfx906``."""
@@ -113,7 +113,7 @@ def read_machine(
 
 
 def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
-    """Print the words of a set, one on each line."""
+    """Print the words of a set, one per line."""
     if as_json:
         print_json("target-set", 1, {"form": form, "targets": words})
     for word in [] if as_json else words:
@@ -129,12 +129,11 @@ _FILTERS = {
 }
 """The properties for filters, and their values. If empty, any text is allowed."""
 _OLD_KINDS = {"data-centre": "data-center"}
-"""Kinds in the spelling of version 0.1.0."""
+"""Kinds as version 0.1.0 spelled them."""
 _CHOICES_HELP = ", ".join(f"{name}={'|'.join(values)}" for name, values in _FILTERS.items() if values)
 
 
 def _complete_filter(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the filters that begin with this text."""
     words = [f"{name}={value}" for name, values in _FILTERS.items() for value in values or ("",)]
     if incomplete.startswith("family="):
         families = complete_targets(ctx, parameter, incomplete.removeprefix("family="))
@@ -148,7 +147,7 @@ def _read_filters(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name not in _FILTERS:
-            expected = f"NAME=VALUE with a name of {', '.join(_FILTERS)}"
+            expected = f"NAME=VALUE, where NAME is one of {', '.join(_FILTERS)}"
             raise InputError(_FILTER, f"is {text!r}", expected=expected)
         value = _OLD_KINDS.get(value, value) if name == "kind" else value
         if _FILTERS[name] and value not in _FILTERS[name]:
@@ -217,7 +216,7 @@ def list_command(
     """
     rows, targets = chosen
     if not rows and not out.quiet:
-        report_warning("no target was selected; without options, `rocwheel targets list` prints all targets")
+        report_warning("no targets match; without options, `rocwheel targets list` prints all targets")
     if form is Form.FAMILIES:
         print_target_set(form.value, fold_to_families(targets), as_json=out.json)
     elif form is not Form.TABLE:
@@ -289,7 +288,7 @@ def flags(
     targets = read_targets(words)
     others = read_targets(optional or [], required=False)
     if optional and tool not in WITH_OPTIONAL:
-        source, found = "--optional", f"{tool.value} has no optional targets"
+        source, found = "--optional", f"{tool.value} doesn't support optional targets"
         raise InputError(source, found, expected=" or ".join(f"--tool {one.value}" for one in WITH_OPTIONAL))
     text = flags_for(tool, targets, others)
     if out.json:

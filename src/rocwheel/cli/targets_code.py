@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 _PackagesArgument = Annotated[
     list[Path],
-    argument(check=regular_places, metavar="PACKAGE", help="Wheels, rocm sdists, .deb files, or folders of them."),
+    argument(
+        check=regular_places, metavar="PACKAGE", help="Wheels, rocm sdists, .deb files, or folders that contain them."
+    ),
 ]
 _TargetsOption = Annotated[
     list[str] | None, shared("--targets", "Check these targets: every package must have code for them.")
@@ -85,7 +87,7 @@ def coherent(
 def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
     """Print to standard error why the reduced set isn't enough. Return the exit status."""
     missing = [str(target) for target in required if not covers(report.common, target)]
-    reason = f"the set doesn't serve {', '.join(missing)}, which --targets requires" if missing else ""
+    reason = f"the set doesn't support {', '.join(missing)}, which --targets requires" if missing else ""
     if not report.common:
         reason = _DIVIDED if report.divided else "no package has device code"
     if reason:
@@ -117,8 +119,8 @@ def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
 def _leaf_line(gap: Gap) -> str:
     carried = ", ".join(_words(gap.carried))
     return (
-        f"{gap.package} lacks {gap.target}, which {gap.wanted_by} serves; {gap.package} has {carried}; no package "
-        f"needs {gap.package}"
+        f"{gap.package} has {carried}, but lacks {gap.target}, which {gap.wanted_by} supports; no package requires "
+        f"{gap.package}"
     )
 
 
@@ -150,13 +152,13 @@ def _coherence_lines(
     carried += some(f"{gap.file.package}: {gap.file.place} {gap.found}" for gap in report.unusable if gap not in fails)
     carried += some(map(_leaf_line, report.leaves))
     absent = (
-        [f"not compared, because these required packages aren't given: {', '.join(report.absent)}"]
+        [f"not compared, because these required packages weren't specified: {', '.join(report.absent)}"]
         if report.absent
         else []
     )
     verdict = "coherent" if report.coherent else "not coherent"
     verdict += ", based on the readable files" if partly else ""
-    served = f"served by all: {', '.join(_words(report.common)) or 'nothing'}"
+    served = f"supported by all: {', '.join(_words(report.common)) or 'nothing'}"
     return [
         *carried,
         *lines,
@@ -176,7 +178,7 @@ def _no_path(gpu: str) -> str:
             parse_target_set([gpu], source="GPU", native=tuple, required=False)
     except InputError as e:
         expected = "the GPU before the paths: rocwheel targets runs-on GPU PATH..."
-        raise InputError(gpu, "is a path instead of the GPU", expected=expected) from e
+        raise InputError(gpu, "is a path", expected=expected) from e
     return gpu
 
 
@@ -211,7 +213,9 @@ def runs_on(
     ],
     paths: Annotated[
         list[Path],
-        argument(check=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, or folders of them."),
+        argument(
+            check=regular_places, metavar="PATH", help="Binaries, wheels, .deb files, or folders that contain them."
+        ),
     ],
     *,
     rocm: Annotated[
@@ -220,7 +224,7 @@ def runs_on(
             "--rocm",
             metavar="VERSION",
             help="Apply the rules of this ROCm release, such as 6.4.",
-            show_default="the newest release that a package names, or all releases that differ",
+            show_default="the newest release that a package specifies, or all releases that differ",
         ),
     ] = "",
     out: Output,
@@ -231,7 +235,7 @@ def runs_on(
     It skips kernel files whose names contain other targets. Kernel files in a folder share one line if they have the
     same result; -v prints a line for each file.
 
-    The result depends on the HIP release; see --rocm. Without --rocm, each line names the releases that it applies to.
+    The result depends on the HIP release; see --rocm. Without --rocm, each line lists the releases that it applies to.
     With `native`, the command checks all GPUs of this machine together. If a library or its archive lacks code for one
     GPU, other GPUs can get no code either.
 
@@ -318,17 +322,17 @@ class _Answer:
         """Return the assumed ROCm release, unless the user chose it, and the packages with problems."""
         named, old = self._named, self._too_old
         by = (
-            [f"judged by the rules of ROCm {named.release}, which {named.source} names"]
+            [f"checked with the rules for ROCm {named.release}, which {named.source} specifies"]
             if named and named.source
             else []
         )
         if old:
             known = f"the rules are known only for ROCm {releases()[0].since} and later"
-            by = [f"not judged by the rules of ROCm {old.release}, which {old.source} names: {known}"]
+            by = [f"not checked with the rules for ROCm {old.release}, which {old.source} specifies: {known}"]
         if named and self._judged_as:
             is_newest = self._judged_as == known_release("9999")
             why = "is newer than the known releases" if is_newest else "isn't a known release"
-            by.append(f"ROCm {named.release} {why}: judged as {self._judged_as}")
+            by.append(f"ROCm {named.release} {why}, so it is treated as {self._judged_as}")
         return [*by, *self._faults()]
 
     @property
@@ -343,7 +347,7 @@ class _Answer:
         return list(dict.fromkeys(fault for verdict in self._opened for fault in verdict.faults))
 
     def _said(self) -> list[FileVerdict]:
-        """Return the verdicts. If they are the same for all settings of an open GPU, return only one of them."""
+        """Return the verdicts. If they are the same for all settings of a GPU, return only one of them."""
         alike: dict[FileVerdict, list[FileVerdict]] = {}
         for verdict in self._opened:
             gpu = next(gpu for gpu, settings in self._settings.items() if verdict.gpu in settings)
@@ -353,11 +357,11 @@ class _Answer:
         return [said for is_whole, (one, each) in groups for said in ([one] if is_whole else each)]
 
     def _settings_lines(self) -> list[str]:
-        """Return the possible settings of an open GPU, if they make a difference."""
+        """Return the possible settings of a GPU without feature settings, if they make a difference."""
         opened = {gpu: settings for gpu, settings in self._settings.items() if len(settings) > 1}
         return [
-            f"{gpu} stands for {', '.join(map(str, settings))}: a machine has one of them, and all of them must "
-            "find code; XNACK is off unless HSA_XNACK=1; rocminfo prints the setting"
+            f"{gpu} stands for {', '.join(map(str, settings))}. A machine has one of these settings, and all of them "
+            "must find code. XNACK is off unless HSA_XNACK=1. To see the setting, run rocminfo."
             for gpu, settings in opened.items()
         ]
 
@@ -378,7 +382,8 @@ class _Answer:
 
     def _omission_lines(self) -> list[str]:
         lines = [f"{path}: no device code" for path in self._without_code()]
-        skipped = f"skipped, because their names are for other targets: {count(len(self._for_others), 'file')}"
+        names = "its name is" if len(self._for_others) == 1 else "their names are"
+        skipped = f"skipped {count(len(self._for_others), 'file')}, because {names} for other targets"
         return [*lines, skipped] if self._for_others else lines
 
 
@@ -415,7 +420,7 @@ def _given(paths: Sequence[Path]) -> str:
 
 def _read_gpus(text: str) -> TargetSet:
     gpus = read_targets([text], source="GPU")
-    found = "is a target for code instead of a GPU"
+    found = "is a target for code, not a GPU"
     portable = [f"{name!r} {found}" for name in gpus.processors if not is_specific(TargetId(name))]
     raise_all("GPU", [InputError("GPU", text, expected="a GPU such as gfx90a:xnack-, or native") for text in portable])
     return gpus
@@ -450,7 +455,7 @@ def _lead(gpu: TargetId, runtime: Runtime, named: NamedRelease | None, since: st
 
 def _lack_words(lack: FolderLack) -> str:
     if not lack.is_given:
-        return f"opens {lack.folder}, for which no given package has kernels, so there is no verdict"
+        return f"opens {lack.folder}, but no specified package has kernels for it, so there is no verdict"
     compiled = "; kernels are compiled at first use" if lack.compiles else ""
     return f"finds nothing in {lack.folder}, which {lack.found}{compiled}"
 

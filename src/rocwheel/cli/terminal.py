@@ -1,4 +1,4 @@
-"""Rich consoles that print no foreign control characters."""
+"""Rich consoles that escape control characters in names and other text."""
 
 from __future__ import annotations
 

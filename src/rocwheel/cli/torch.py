@@ -1,4 +1,4 @@
-"""``rocwheel torch``: prints the settings with which a build of PyTorch uses the SDK's packages."""
+"""``rocwheel torch``: prints settings for building PyTorch with the SDK's packages."""
 
 from __future__ import annotations
 

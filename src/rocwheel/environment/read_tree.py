@@ -249,7 +249,7 @@ def _layout_problems(path: Path, members: Mapping[str, ZipMember]) -> Iterator[M
     """Yield the problems in a wheel's layout. Audits report members with the same path as conflicts."""
     for error in find_layout_problems(path, members, frozenset(members.values())):
         member = str(error.source).removeprefix(str(path)).lstrip("!")
-        if not error.found.startswith(("is installed to the same path", "is a file, and also")):
+        if not error.found.startswith(("is installed to the same path", "is a file, but also")):
             yield MetadataProblem(f"{member} {error.fault}".strip(), ("layout", member, error.found))
 
 

@@ -131,7 +131,7 @@ _TEXTS: dict[str, _Meaning] = {
     "169.254.": (CredentialsError, "no credentials were found", _PUBLIC),
     "Range request not supported": (RangesIgnoredError, "the server sends only whole files", ""),
     "dns error": (MissingStoreError, "the host does not exist", _WHERE),
-    "Connection refused": (MissingStoreError, "the server refused the connection", _WHERE),
+    "Connection refused": (MissingStoreError, "can't connect to the server (connection refused)", _WHERE),
     "URL scheme is not allowed": (ForbiddenError, "doesn't use encryption", "Set AWS_ALLOW_HTTP=true."),
     "error following redirect": (StoreError, "has endless or broken redirects", _END),
     "kind: Timeout": (BrokenTransferError, "the request timed out", _LATER),

@@ -99,7 +99,7 @@ def find_layout_problems(
         places[place] = name
     folders = {place[:at]: name for place, name in places.items() for at, mark in enumerate(place) if mark == "/"}
     for place in places.keys() & folders.keys():
-        found = f"is a file, and also the parent folder of {folders[place]}"
+        found = f"is a file, but also the folder that contains {folders[place]}"
         yield InputError(f"{path}!{places[place]}", found, expected="either a file or a folder", remedy=_AGAIN)
     for found, expected in _value_problems(members, dist_info, readable):
         yield InputError(path, found, expected=expected, remedy=_AGAIN)
