@@ -205,7 +205,7 @@ def test_a_file_with_edits_that_is_too_large_for_text_is_refused(tmp_path: Path)
             Destination("hip", "dev", "bin/hipvars.pm"), Origin("usr/bin/hipvars.pm", "a.deb"), content, 0o644
         )
     assert str(caught.value) == (
-        "usr/bin/hipvars.pm of a.deb: is larger than 16 MiB, but the table edits its text; "
+        "usr/bin/hipvars.pm in a.deb: is larger than 16 MiB, but the table edits its text; "
         "expected a smaller file, such as a script or CMake file. "
         "Check the file, or remove the file's edits from the table (--table)."
     )

@@ -488,5 +488,7 @@ def test_a_code_object_is_never_written_over(run: Run, tmp_path: Path, codes: li
         status, out, err = run("device", "bundle", *codes, "-o", output)
         assert (status, out) == (2, "")
         expected = "a file that isn't one of the code objects. Specify another output."
-        assert err == f"error: {output}: is {codes[1]}, which goes into the bundle; expected {expected}\n"
+        assert (
+            err == f"error: {output}: is the same file as {codes[1]}, which goes into the bundle; expected {expected}\n"
+        )
         assert codes[1].read_bytes() == before

@@ -312,7 +312,7 @@ def test_libraries_of_a_folder_are_trimmed_and_programs_are_edited_in_place(tmp_
     [warning] = report["warnings"]
     assert warning == (
         "not trimmed: realcompress: offset 0x0: a program or an object file; expected a shared library. Leave the "
-        "file as it is. In a wheel, the free space adds almost nothing to the size."
+        "file unchanged. In a wheel, the free space adds almost nothing to the size."
     )
     sizes = {path.name: (path.stat().st_size, (output / path.name).stat().st_size) for path in source.iterdir()}
     assert sizes["libtwo.plain.so"] == (46592, 17920)
