@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rocwheel.audit import unresolved
 from rocwheel.audit.rules import conflicts
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.core.errors import InputError
 from rocwheel.environment.loader import KnownFolders, TreeDisk
+from rocwheel.environment.run_path_entries import resolve_entry
 from tests.support.trees import find, library, package, tree
 
 if TYPE_CHECKING:
@@ -90,3 +92,20 @@ def test_files_that_need_too_many_lookups_for_their_size_are_refused(monkeypatch
     )
     large = [library(f"demo/lib{n:02}.so", f"lib{n + 1:02}.so", rpath="$ORIGIN", size=1 << 20) for n in range(MANY)]
     assert len(subject(*large).processes) == MANY
+
+
+def test_a_run_path_is_resolved_once_for_all_names_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved = []
+
+    def counted(entry: str, folder: str) -> str | None:
+        resolved.append(entry)
+        return resolve_entry(entry, folder)
+
+    monkeypatch.setattr(unresolved, "resolve_entry", counted)
+    needed = [f"libgone{n}.so" for n in range(MANY)]
+    run_path = ":".join(f"$ORIGIN/../part/f{n}" for n in range(MANY))
+    one = subject(library("demo/a.so", *needed, runpath=run_path))
+    missing = list(unresolved.find_unresolved(one, "unresolved-library"))
+    assert len(missing) == MANY
+    unresolved.absent_requirements(one, missing)
+    assert len(resolved) <= MANY

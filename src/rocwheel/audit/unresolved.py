@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -92,7 +93,12 @@ def is_left_to_driver(subject: Subject, library: UnresolvedLibrary) -> bool:
 
 def host_hint(file: InstalledFile) -> str:
     """Return a note about folders on the host where the file may still find a library, or an empty string."""
-    hosts = [entry for entry in split_run_path(file.run_path) if not is_origin_relative(entry)]
+    return _host_hint(file.run_path)
+
+
+@lru_cache(maxsize=16)
+def _host_hint(run_path: str | None) -> str:
+    hosts = [entry for entry in split_run_path(run_path) if not is_origin_relative(entry)]
     folders = first_of(hosts, more=" or {} more folders")
     return f" (the file finds the library only on hosts that have it in {folders})" if hosts else ""
 
@@ -179,7 +185,7 @@ def absent_sibling(subject: Subject, library: UnresolvedLibrary) -> str:
 
 
 def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple[str, ...]:
-    led_to = {name for folder in _folders(library.file) if (name := _package_in(folder, required))}
+    led_to = _led_to(library.file.run_path, library.file.folder, frozenset(required))
     alike = [name for name in sorted(led_to or required) if _is_alike(library.name, name)]
     if alike or led_to:
         return (max(alike, key=len),) if alike else tuple(sorted(led_to))
@@ -187,10 +193,12 @@ def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple
     return (known,) if known else ()
 
 
-def _folders(file: InstalledFile) -> list[str]:
-    """Return the folders in site-packages that a file's run path leads to, relative to site-packages."""
-    found = (resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path))
-    return [folder for folder in found if folder and not folder.startswith("..")]
+@lru_cache(maxsize=16)
+def _led_to(run_path: str | None, folder: str, required: frozenset[str]) -> frozenset[str]:
+    """Return the required packages whose folders the run path of a file in ``folder`` leads to."""
+    found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
+    inside = [place for place in found if place and not place.startswith("..")]
+    return frozenset(name for place in inside if (name := _package_in(place, required)))
 
 
 def _package_in(folder: str, required: Collection[str]) -> str:

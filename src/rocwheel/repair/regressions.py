@@ -313,11 +313,10 @@ def replaced_regressions(comparison: Comparison, pair: ProcessPair) -> Iterator[
     known = {held.library.identity for held in old.objects}
     added = {index for index, held in enumerate(new.objects) if held.library.identity not in known}
     whole = {search.name for search in old.searches if search.found is not None}
+    replacing = {search.found for search in new.searches if search.found in added and search.name in whole}
     for search in new.missing if added else ():
-        chain = [*new.ancestors(search.requester)]
-        first = [asked.name for asked in new.searches if asked.found in chain and asked.found in added]
-        if search.requester in added and whole.intersection(first):
-            near = [place_of(new.objects[index].library) for index in chain]
+        if search.requester in added and not replacing.isdisjoint(new.ancestors(search.requester)):
+            near = [place_of(new.objects[index].library) for index in new.ancestors(search.requester)]
             yield Regression(near[0], search.name, (), _blamed_for(comparison, pair, near))
 
 

@@ -54,6 +54,14 @@ def test_an_archive_that_is_cut_is_refused_by_member_and_offset(cut: int, found:
         names(archive[:-cut])
 
 
+def test_an_archive_of_more_members_than_a_dll_has_functions_is_refused() -> None:
+    one = member("a.o/", b"")
+    assert len(names(b"!<arch>\n" + one * 131072)) == 131072
+    with pytest.raises(DeviceCodeError) as caught:
+        names(b"!<arch>\n" + one * 131073)
+    assert str(caught.value) == "x.a: offset 0x0: more than 131072 members; expected an archive of fewer object files"
+
+
 @pytest.mark.parametrize("form", ["bsd", "darwin"])
 def test_device_code_is_found_behind_the_long_names_of_bsd_and_darwin(
     form: str, run_tool: RunTool, tmp_path: Path, fixture: Fixture
