@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+from rocwheel.binary.elf.facts import read_elf
+from trials.benchmarks.cases.worst import make_library
 from trials.benchmarks.commands import power
 
 
@@ -20,3 +22,9 @@ def test_the_start_is_not_counted_for_the_power(costs: tuple[float, ...], expect
 
 def test_costs_no_larger_than_the_start_have_no_power() -> None:
     assert math.isnan(power((1, 100, 200), (0.5, 0.4, 0.6)))
+
+
+def test_the_libraries_of_the_worst_inputs_have_the_names_and_entries_that_they_are_made_of() -> None:
+    elf = read_elf(memoryview(make_library("liba.so", ["libb.so"], "$ORIGIN:/opt/lib", tag=15)), name="liba.so")
+    assert (elf.soname, elf.needed, elf.rpath, elf.runpath) == ("liba.so", ("libb.so",), "$ORIGIN:/opt/lib", None)
+    assert elf.is_loadable

@@ -13,6 +13,7 @@ NAMES = (
     "cache",
     "forms",
     "commands",
+    "worst",
     "memory",
     "index",
     "sdk",
