@@ -151,7 +151,9 @@ class Group(click.Group):
         if (both := " ".join(args[:2])) in self.commands:
             args = [both, *args[2:]]
         elif not ctx.resilient_parsing and isinstance(self.commands.get(args[0]), Command):
-            second = [rest for first, _, rest in (name.partition(" ") for name in self.known) if first == args[0]]
+            second = [
+                rest for first, _, rest in (name.partition(" ") for name in self.known) if first == args[0] and rest
+            ]
             for name in get_close_matches("".join(args[1:2]), second, n=1):
                 if not os.path.lexists(args[1]):
                     hint = f"Did you mean '{args[0]} {name}'?"

@@ -5,6 +5,7 @@ They are long runs, and take 10 GB of disk for their time.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import zipfile
 from random import Random
@@ -16,6 +17,7 @@ from rocwheel.device.split.split_wheel import split_wheel
 from rocwheel.device.split.splitting import SplitChoice
 from rocwheel.device.split.wheel_metadata import WheelSplitOrder
 from rocwheel.index.write_index import write_index
+from rocwheel.wheels.record import RecordRow, render_record
 from rocwheel.wheels.sdist import SourceDate
 from tests.reference.conftest import new_environment
 from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
@@ -58,13 +60,17 @@ def finished_wheel(folder: Path, method: int) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         info = zipfile.ZipInfo("demo/large.bin")
         info.compress_type = method
+        large = hashlib.sha256()
         with archive.open(info, "w", force_zip64=True) as member:
             for _ in range(LARGE // len(PIECE)):
                 member.write(PIECE)
-        archive.write(FIXTURES / "v22/libtwo.plain.so", "demo/libtwo.so")
-        for name, text in TEXTS.items():
-            archive.writestr(name, text)
-        archive.writestr(f"{INFO}/RECORD", "")
+                large.update(PIECE)
+        rows = [RecordRow("demo/large.bin", large.digest(), LARGE // len(PIECE) * len(PIECE))]
+        library = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
+        for name, data in {"demo/libtwo.so": library, **TEXTS}.items():
+            archive.writestr(name, data)
+            rows.append(RecordRow(name, hashlib.sha256(data).digest(), len(data)))
+        archive.writestr(f"{INFO}/RECORD", render_record(rows, f"{INFO}/RECORD"))
     return path
 
 
