@@ -33,6 +33,8 @@ def test_the_page_names_the_gpus_that_load_a_file_and_the_disagreements(tmp_path
         "|---|---|---|---|---|---|---|",
         "| HIP 1 | 4 | 0 | 1 | 4 | 75.0 % | 12 s |",
         "",
+        "* HIP 1: 12 s (3 s of a processor), at most 500 MiB in a process",
+        "",
         "## HIP 1",
         "",
         "| file | loads on |",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.given_words import read_words
 from tests.support.places import CACHE
+from trials.gpus.blas import BLAS_GPUS, fill_blas
 from trials.gpus.forms import FORMS, SHARED_FORMS
 from trials.gpus.page import Cost, add_run
 from trials.gpus.runtimes import RUNTIMES, prepare, why_not
@@ -50,6 +51,9 @@ def main(words: list[str]) -> int:
         for machine in () if "--few" in options else MACHINES:
             own += fill_machines(runtime, folder, [machine], SHARED_FORMS)
             print(f"{runtime.name}: {' and '.join(map(str, machine))}", file=sys.stderr, flush=True)
+        for cell in () if "--few" in options else fill_blas(runtime, folder, BLAS_GPUS):
+            own.append(cell)
+            print(f"{runtime.name}: {cell.form} on {cell.gpu}", file=sys.stderr, flush=True)
         after, seconds = getrusage(RUSAGE_CHILDREN), time.monotonic() - begun
         processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         cost = Cost(round(seconds), round(processor), after.ru_maxrss >> 10)

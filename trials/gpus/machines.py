@@ -1,6 +1,7 @@
 """Machines with any AMD GPUs, as the stand-in for the kernel driver presents them.
 
-A machine is a folder with a list of GPUs for ``standin.c``, and with the topology that the driver has in sysfs. Targets
+A machine is a folder with a list of GPUs for ``standin.c``, with the topology that the driver has in sysfs, and with
+what programs look for of the driver's module and its render nodes. Targets
 are from rocwheel's catalog; ``facts.toml`` has what the catalog doesn't know. The format of the topology is that of the
 kernel's ``drivers/gpu/drm/amd/amdkfd/kfd_topology.c`` and of the header ``linux/kfd_sysfs.h``.
 """
@@ -74,6 +75,11 @@ def write_machine(folder: Path, gpus: Sequence[TargetId]) -> Path:
         memory = facts.gigabytes << 30
         lines.append(f"{gpu_id} {minor} {facts.family} {facts.revision} {addresses} {memory} {facts.chip}\n")
     _write_text(folder / "gpus", "".join(lines))
+    _write_text(folder / "module/initstate", "live\n")
+    _write_text(folder / "module/refcnt", "1\n")
+    _write_text(folder / "modules", "amdgpu 1 0 - Live 0x0000000000000000\n")
+    for number in range(len(gpus)):
+        _write_text(folder / f"dri/renderD{_FIRST_RENDER_MINOR + number}", "")
     return folder
 
 

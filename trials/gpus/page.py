@@ -24,11 +24,11 @@ _HEAD = """# GPUs that load a file
 
 This page compares `rocwheel targets runs-on` with unmodified HIP runtimes. The runtimes run on a machine without an AMD
 GPU, under a stand-in for the kernel driver. The stand-in presents a GPU and completes its queues, but doesn't
-execute kernels. For each GPU, HIP loads each module with `hipModuleLoadData`. A library is loaded with `dlopen`, and a
-request for a kernel makes HIP load the code of each bundle.
+execute kernels.
 
-A hook records the code objects that reach ROCr's loader. A cell agrees if the runtime loads exactly the code objects
-that `runs-on` selects, or loads nothing and `runs-on` selects nothing.
+For each GPU, HIP loads each module with `hipModuleLoadData`. A library is loaded with `dlopen`, and a request for a
+kernel makes HIP load the code of each bundle. A hook records the code objects that reach ROCr's loader. A cell agrees
+if the runtime loads exactly the code objects that `runs-on` selects, or loads nothing and `runs-on` selects nothing.
 
 `make gpus` fills the table and `make gpus GPUS=--record` writes this page. The code is in `trials/gpus/`.
 """
@@ -110,9 +110,14 @@ def write_page(runs: dict[str, RuntimeRun]) -> str:
         share = 100 * (run.cells - len(run.faults)) / run.cells
         counts = f"{len(run.gpus)} | {len(run.machines)} | {len(run.loads)} | {run.cells:,}"
         lines.append(f"| {name} | {counts} | {share:.1f} % | {run.cost.seconds:,} s |")
+    lines += ["", *(f"* {name}: {run.cost}" for name, run in runs.items() if run.cost.peak)]
     for name, run in runs.items():
         lines += ["", f"## {name}", "", "| file | loads on |", "|---|---|"]
-        lines += [f"| {form} | {_gpu_words(run.gpus, gpus)} |" for form, gpus in run.loads.items()]
+        lines += [
+            f"| {form} | {_gpu_words(run.gpus, gpus)} |"
+            for form, gpus in run.loads.items()
+            if form not in EXTENDED_FORMS
+        ]
         lines += ["", "Disagreements:" if run.faults else "All cells agree."]
         lines += ["", *(f"* {fault}" for fault in run.faults)] if run.faults else []
     shared = [(name, run) for name, run in runs.items() if run.machines]
@@ -126,10 +131,14 @@ def write_page(runs: dict[str, RuntimeRun]) -> str:
 _EXTENDED = """
 ## GPUs without code in the usual packages
 
-This table is for maintainers of distributions. Its file has code for {targets}. The table shows which other GPUs load
-the file after `rocwheel device retarget FROM=extended` for each of these targets, with the unmodified runtime. Without
-`retarget`, none of these GPUs load it. The code that runs is that of another GPU: the last column has the evidence that
-its instructions are the same, as in `similar_code.toml`. No kernel was executed.
+This table is for maintainers of distributions. It is about a file with code for these targets:
+{targets}.
+
+The table shows which other GPUs load the file after `rocwheel device retarget FROM=extended` for each of these targets.
+The runtime is unmodified. Without `retarget`, none of these GPUs load the file. These runtimes don't know gfx909.
+
+The code was compiled for another GPU. The last column has the evidence that its instructions are the same, from
+`similar_code.toml`. Nothing was executed on a GPU.
 """
 
 

@@ -64,8 +64,9 @@ def load_library(hip: ctypes.CDLL, seer: ctypes.CDLL, path: str) -> "list[dict[s
         else:
             status = NO_KERNEL if accepted.value else REFUSED
         result: dict[str, object] = {"status": status, "loaded": witnessed()[seen:]}
-        # Bundles of relocatable device code are registered once for each translation unit.
-        if found.get(bundle.value, {}).get("status") != 0:
+        # Relocatable device code is registered for each translation unit, and works only if each of them has its code.
+        before = found.get(bundle.value, {}).get("status", NO_KERNEL)
+        if before == NO_KERNEL or (before == 0 and status not in (0, NO_KERNEL)):
             found[bundle.value] = result
     return list(found.values())
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _HERE = Path(__file__).parent
-_LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+LIBRARIES_FOLDER = Path("/usr/lib/x86_64-linux-gnu")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 NO_BINARY = "hipErrorNoBinaryForGpu"
 _NOT_READ = "Invalid FatMagic"
@@ -53,7 +53,7 @@ RUNTIMES = (
         "6.4",
         "libamdhip64.so.6",
         "sid",
-        ("python3", "libamdhip64-6", "libdrm-amdgpu1"),
+        ("python3", "libamdhip64-6", "libdrm-amdgpu1", "librocblas4", "libhipblaslt1"),
         "HIP 6.4.3 of Debian sid",
     ),
     Runtime(
@@ -67,6 +67,8 @@ RUNTIMES = (
             "libhsa-runtime64-1/experimental",
             "libamd-comgr3/experimental",
             "libdrm-amdgpu1",
+            "librocblas5/experimental",
+            "libhipblaslt1/experimental",
         ),
     ),
 )
@@ -126,7 +128,7 @@ def why_not(runtime: Runtime) -> str:
         return "this machine has a real /dev/kfd"
     if shutil.which("gcc") is None:
         return "no gcc"
-    if not runtime.chroot and not (_LIBRARIES / runtime.library).exists():
+    if not runtime.chroot and not (LIBRARIES_FOLDER / runtime.library).exists():
         return f"no {runtime.library}; scripts/install-debian-packages.sh installs it"
     return ""
 
@@ -147,7 +149,7 @@ def prepare(runtime: Runtime, folder: Path) -> None:
     shutil.copy(_HERE / "probe.py", folder)
     if runtime.chroot:
         script = ROOT / "scripts/make-chroot.sh"
-        subprocess.run(["bash", script, runtime.chroot, _chroot(runtime), *runtime.packages], check=True)  # noqa: S607 (bash of PATH)
+        subprocess.run(["bash", script, runtime.chroot, chroot_of(runtime), *runtime.packages], check=True)  # noqa: S607 (bash of PATH)
 
 
 def ask(runtime: Runtime, folder: Path, machine: Path, files: Sequence[Path], *, device: int = 0) -> Iterator[Answer]:
@@ -157,7 +159,7 @@ def ask(runtime: Runtime, folder: Path, machine: Path, files: Sequence[Path], *,
     """
     rest = list(files)
     while rest:
-        shown = _shown(runtime, folder)
+        shown = shown_folder(runtime, folder)
         words = [runtime.library, str(shown / "witness.so"), str(device)]
         ended = run(
             runtime, folder, machine, ["probe.py", *words, *(str(shown / file.relative_to(folder)) for file in rest)]
@@ -186,7 +188,7 @@ class Ended(NamedTuple):
     """What HIP said of it, or a signal, or a status with the last words."""
 
 
-def _shown(runtime: Runtime, folder: Path) -> Path:
+def shown_folder(runtime: Runtime, folder: Path) -> Path:
     """Return where a process of the runtime sees ``folder``."""
     return Path("/mnt/work") if runtime.chroot else folder
 
@@ -195,7 +197,7 @@ def run(
     runtime: Runtime, folder: Path, machine: Path, command: Sequence[str], *, environment: Mapping[str, str] = _NOTHING
 ) -> Ended:
     """Run a program of Python in ``folder``, with its arguments, where the runtime is, on ``machine``."""
-    shown = _shown(runtime, folder)
+    shown = shown_folder(runtime, folder)
     output = folder / "output"
     output.mkdir(exist_ok=True)
     (output / "witness").unlink(missing_ok=True)
@@ -214,7 +216,7 @@ def run(
     words += arguments
     if runtime.chroot:
         places = ["-s", f"work={folder}", "-h", str(output)]
-        words = ["bash", str(ROOT / "scripts/enter-chroot.sh"), *places, str(_chroot(runtime)), "root", *words]
+        words = ["bash", str(ROOT / "scripts/enter-chroot.sh"), *places, str(chroot_of(runtime)), "root", *words]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False, errors="replace")
     except subprocess.TimeoutExpired as e:
@@ -229,5 +231,6 @@ def run(
     return Ended(done.stdout, done.stderr, done.returncode, known or ended)
 
 
-def _chroot(runtime: Runtime) -> Path:
+def chroot_of(runtime: Runtime) -> Path:
+    """Return the folder of a runtime's chroot."""
     return CACHE / "gpus" / runtime.chroot

@@ -33,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -499,13 +500,16 @@ static int answer(unsigned number, void *asked) {
 
 /* What programs call instead of the C library's functions. */
 
-static const char *const topologies[] = {"/sys/devices/virtual/kfd/kfd/topology", "/sys/class/kfd/kfd/topology"};
+/* Where the machine's folder has what the driver has in sysfs and elsewhere. */
+static const char *const places[][2] = {
+    {"/sys/devices/virtual/kfd/kfd/topology", "topology"}, {"/sys/class/kfd/kfd/topology", "topology"},
+    {"/sys/module/amdgpu", "module"}, {"/proc/modules", "modules"}, {"/dev/dri", "dri"}};
 
 static const char *redirected(const char *path, char *buffer, size_t size) {
-    for (unsigned i = 0; path && i < COUNT(topologies); i++) {
-        size_t length = strlen(topologies[i]);
-        if (strncmp(path, topologies[i], length) || (path[length] && path[length] != '/')) continue;
-        snprintf(buffer, size, "%s/topology%s", machine, path + length);
+    for (unsigned i = 0; path && machine && i < COUNT(places); i++) {
+        size_t length = strlen(places[i][0]);
+        if (strncmp(path, places[i][0], length) || (path[length] && path[length] != '/')) continue;
+        snprintf(buffer, size, "%s/%s%s", machine, places[i][1], path + length);
         return buffer;
     }
     return path;
@@ -550,6 +554,32 @@ DIR *opendir(const char *path) {
     char buffer[4096];
     return NEXT(DIR *(*)(const char *), "opendir")(redirected(path, buffer, sizeof buffer));
 }
+
+/* What is said of a path: a device is like another device that everybody may read and write. */
+static const char *examined(const char *path, char *buffer, size_t size) {
+    unsigned minor;
+    bool is_render = path && sscanf(path, "/dev/dri/renderD%u", &minor) == 1 && gpu_of_minor(minor);
+    return is_render || (path && !strcmp(path, "/dev/kfd")) ? "/dev/null" : redirected(path, buffer, size);
+}
+
+#define EXAMINE(name, type, value) \
+    int name(const char *path, type value) { \
+        char buffer[4096]; \
+        return NEXT(int (*)(const char *, type), #name)(examined(path, buffer, sizeof buffer), value); \
+    }
+#define EXAMINE_AT(name, type, value) \
+    int name(int folder, const char *path, type value, int flags) { \
+        char buffer[4096]; \
+        return NEXT(int (*)(int, const char *, type, int), #name)(folder, examined(path, buffer, sizeof buffer), value, flags); \
+    }
+EXAMINE(access, int, mode)
+EXAMINE(stat, struct stat *, about)
+EXAMINE(stat64, struct stat64 *, about)
+EXAMINE(lstat, struct stat *, about)
+EXAMINE(lstat64, struct stat64 *, about)
+EXAMINE_AT(faccessat, int, mode)
+EXAMINE_AT(fstatat, struct stat *, about)
+EXAMINE_AT(fstatat64, struct stat64 *, about)
 
 int ioctl(int fd, unsigned long request, ...) {
     va_list rest;
