@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.wheels.content import BytesContent, TarFile, digest_content, tar_content
-from rocwheel.wheels.packing import Packer, Span, digest_spans, encode_span, level_for, pack_span
+from rocwheel.wheels.packing import Packer, Span, budget_for, digest_spans, encode_span, level_for, pack_span
 
 if TYPE_CHECKING:
     from rocwheel.wheels.content import Content, Digest
@@ -87,3 +87,7 @@ def test_a_span_behind_the_end_has_nothing() -> None:
     parts = io.BytesIO()
     assert pack_span(BytesContent(b"abc"), Span(4 * MIB), 0, parts.write).crc32 == 0
     assert parts.getvalue() == b""
+
+
+def test_the_budget_grows_with_the_workers_up_to_that_of_a_build() -> None:
+    assert [budget_for(workers) >> 20 for workers in (1, 2, 8, 64)] == [96, 128, 320, 368]

@@ -15,13 +15,14 @@ from rocwheel.binary.runpath import plan_runpath
 from rocwheel.core.errors import InputError
 from rocwheel.core.progress import SILENT, Progress
 from rocwheel.core.reading import FileStamp, open_unchanged
-from rocwheel.core.workers import open_workers, raise_all
+from rocwheel.core.workers import open_workers, raise_all, worker_count
 from rocwheel.core.writing import atomic_file, check_destination, safe_mode
 from rocwheel.environment.read_tree import real_paths
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.repair_plan import RepairPlan, plan_repairs
 from rocwheel.wheels.content import BytesContent, PatchedContent
 from rocwheel.wheels.metadata import add_requirements, set_wheel_fields
+from rocwheel.wheels.packing import budget_for
 from rocwheel.wheels.sbom import SBOM_NAME, change_notes, changed_bill
 from rocwheel.wheels.sdist import SourceDate
 from rocwheel.wheels.writing import write_wheels
@@ -90,7 +91,8 @@ def write_repairs(
             members = read_directory(Path(plan.wheel))
             _require_planned(plan, known)
             progress.begin(f"repairing {Path(plan.wheel).name}", sum(member.size for member in members))
-            packing = partial(write_wheels, executor, source_date.zip_time, progress=progress)
+            budget = budget_for(worker_count(0))
+            packing = partial(write_wheels, executor, source_date.zip_time, progress=progress, budget=budget)
             _rewrite(plan, members, target, packing, known.unpacked)
             progress.end()
         else:
@@ -246,7 +248,7 @@ class RepairJob(msgspec.Struct, frozen=True):
             if self.dest_dir is None:
                 return RepairResult(tuple(plans), ())
             date, known = SourceDate.from_environment(os.environ), KnownWheels(stamps, unpacked)
-            with open_workers() as executor:
+            with open_workers(worker_count(0)) as executor:
                 written = write_repairs(plans, self.dest_dir, executor, date, known=known, progress=progress)
         return RepairResult(tuple(plans), tuple(map(str, written)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 from zlib_ng import zlib_ng
@@ -217,8 +217,13 @@ class Schedule:
 
 
 # Eleven blocks and their results are enough for two workers while another block waits for a large member.
-_BUDGET = 368 << 20
+PACKING_BUDGET: Final = 368 << 20
 _STORED_WHOLE = 32 << 20
+
+
+def budget_for(workers: int) -> int:
+    """Return the budget that keeps this many workers busy with a single large member at a time."""
+    return min(PACKING_BUDGET, (workers + 2) * 2 * BLOCK)
 
 
 class Packer:
@@ -234,7 +239,7 @@ class Packer:
         level: int,
         *,
         progress: Progress = SILENT,
-        budget: int = _BUDGET,
+        budget: int = PACKING_BUDGET,
         whole_limit: int = WHOLE_LIMIT,
         kept: EntryStore | None = None,
     ) -> None:

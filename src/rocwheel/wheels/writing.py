@@ -19,7 +19,7 @@ from rocwheel.core.writing import AtomicFile
 from rocwheel.wheels.content import BytesContent
 from rocwheel.wheels.file_names import normalized_file_part, with_label
 from rocwheel.wheels.member_compression import STORED, pack_whole
-from rocwheel.wheels.packing import PackedCount, Packer, Sink
+from rocwheel.wheels.packing import PACKING_BUDGET, PackedCount, Packer, Sink
 from rocwheel.wheels.record import RecordRow, render_record
 from rocwheel.wheels.zip_reader import digest_member, iter_packed
 from rocwheel.wheels.zip_writer import ZipTime, ZipWriter
@@ -166,16 +166,18 @@ def write_wheels(
     progress: Progress = SILENT,
     kept: EntryStore | None = None,
     is_hashed: bool = False,
+    budget: int = PACKING_BUDGET,
 ) -> Iterator[WheelPacker]:
     """Yield a packer of wheels. At the end of the block, the wheels are complete and have their names.
 
     The ``executor`` packs members, ``moment`` dates them, and ``level`` is the libdeflate level; 0 means stored.
     Members in the ``kept`` store aren't packed again. With ``is_hashed``, the packer provides the wheels' hashes.
-    Raises `WorkError` if a wheel can't be written. After any exception, no incomplete wheel remains.
+    ``budget`` is the maximum number of bytes in work. Raises `WorkError` if a wheel can't be written. After any
+    exception, no incomplete wheel remains.
     """
     # Closing a wheel syncs it to disk. A separate thread lets the next wheel proceed in the meantime.
     with ThreadPoolExecutor(1, "rocwheel-close") as closer:
-        packer = Packer(executor, level, progress=progress, kept=kept)
+        packer = Packer(executor, level, progress=progress, budget=budget, kept=kept)
         make = partial(WheelWriter, moment=moment, is_sealed=kept is not None, is_hashed=is_hashed)
         wheels = WheelPacker(packer, make, closer, progress)
         try:
