@@ -97,6 +97,12 @@ def test_what_is_no_page_of_links_is_named(faulty: FaultyServer) -> None:
         list(open_store(faulty.address).list())
 
 
+def test_a_host_that_no_server_can_have_is_refused_without_the_password() -> None:
+    with pytest.raises(InputError) as caught:
+        open_store("https://me:secret@xn--\u0430.invalid/x")
+    assert str(caught.value) == "https://xn--\u0430.invalid/x: has an invalid host; expected https://HOST/PATH"
+
+
 def test_nothing_is_written_to_a_web_server(address: str) -> None:
     store = open_store(address)
     writes: list[Callable[[], object]] = [

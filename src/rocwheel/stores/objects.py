@@ -649,7 +649,10 @@ class WebStore(ObjectStore):
         address, user = split_user(self._base)
         if user:  # obstore ignores the user in the URL, and doesn't send the header to other hosts
             client["default_headers"] = {"Authorization": user}
-        inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
+        try:
+            inner = HTTPStore.from_url(address, client_options=client, retry_config=RETRIES)
+        except ValueError:  # its text or its traceback may contain the password
+            raise InputError(shown_url(url), "has an invalid host", expected="https://HOST/PATH") from None
         super().__init__(inner, shown_url(url), has_own_metadata=False, has_user=bool(user))
 
     def list(self, prefix: str = "") -> Iterator[StoredFile]:
