@@ -192,6 +192,11 @@ def test_no_secret_of_a_url_is_told() -> None:
     assert remedy == "Check the requirements and the package locations (--index-url, --find-links)."
 
 
+def test_no_secret_of_a_misspelled_url_is_told() -> None:
+    why, _ = why_not("error: Distribution not found at: file:///me:secret@127.0.0.1:1/x")
+    assert why == "error: Distribution not found at: file:///127.0.0.1:1/x"
+
+
 def test_gpus_without_packages_are_told_in_the_words_of_the_selector() -> None:
     assert why_not(NO_GPU) == (
         "ROCm 7.0.0 has no packages for gfx1100 on linux. Available: gfx906, gfx90a",

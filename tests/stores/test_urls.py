@@ -132,6 +132,11 @@ def test_secrets_of_a_url_in_a_text_are_not_shown_whatever_stands_before(before:
     assert without_secrets(f"{before}https://me:word@host/x?token=1, no") == f"{before}https://host/x, no"
 
 
+@pytest.mark.parametrize("start", ["http//", "http;//", "//", "file:///"])
+def test_a_user_after_two_slashes_is_not_shown_whatever_the_scheme(start: str) -> None:
+    assert without_secrets(f"not found at: {start}me:word@host/x") == f"not found at: {start}host/x"
+
+
 def test_a_file_is_parted_from_its_folder_and_keeps_the_query() -> None:
     assert split_file_url("https://host/a/b%2B1.whl?s=1#x") == ("https://host/a/?s=1", "b+1.whl")
     with pytest.raises(InputError, match="has no file name"):

@@ -21,8 +21,12 @@ _START = re.compile(
     r"(?:[a-z][a-z0-9+.-]*:[/\\]+|\b(?:https?|s3|file):|^(?:--?[\w-]+=)?[/\\]*)", re.IGNORECASE | re.ASCII
 )
 """The beginning of a URL, even one with a typing error: its scheme, or the beginning of the word."""
+_AFTER_SLASHES = re.compile(r"(?<=[/\\]{2})[^/\\?#\s]*@")
+"""The user and password after two slashes. Whatever precedes the slashes may be a misspelled scheme."""
 _END_OF_HOST = re.compile(r"[/\\?#]")
 _PORT = re.compile(r"[0-9]*")
+_KEPT = "!$%&'()*+,/:;=@[]^|"
+"""The characters that uv doesn't quote if it reads a URL as a path."""
 _SHORTEST_QUERY = 4
 """The minimum number of characters of a query or fragment with a secret. Shorter text might occur in any message."""
 
@@ -46,6 +50,10 @@ def hide_secrets(words: Iterable[str]) -> None:
 
 def _secrets_in(word: str) -> Iterator[str]:
     """Yield the secrets in a word, even if a URL lacks its scheme or a slash, or if its password isn't quoted."""
+    for user in _AFTER_SLASHES.findall(word):
+        yield user
+        if password := user.partition(":")[2]:
+            yield password
     for start in _START.finditer(word):
         rest = word[start.end() :]
         end = _END_OF_HOST.search(rest)
@@ -67,7 +75,8 @@ def _secrets_in(word: str) -> Iterator[str]:
 
 def _spellings(secret: str) -> Iterator[str]:
     """Yield a secret unchanged, and as it appears in paths, quotations, and JSON documents."""
-    for text in (secret, unquote(secret), re.sub("/+", "/", secret)):
+    in_path = quote(secret, safe=_KEPT)
+    for text in (secret, unquote(secret), re.sub("/+", "/", secret), in_path):
         yield from (text, repr(text)[1:-1], json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
 
 

@@ -18,7 +18,7 @@ WEB_SCHEMES = ("http", "https")
 
 _FILE = "file:///PATH, without ? and #"
 _PORTS = {"http": 80, "https": 443}
-_USER = re.compile(r"(?<=://)[^/?#\s]*@")
+_USER = re.compile(r"(?<=//)[^/?#\s]*@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IN_TEXT = re.compile(r"://[^\s,`'\"<>()]+")
 """The part of a URL after its scheme. Any text may precede the URL."""
@@ -175,7 +175,7 @@ def shown_url(url: str) -> str:
 
 
 def hide_users(text: str) -> str:
-    """Return text for messages and documents, in which URLs have no user or password.
+    """Return text for messages and documents, in which URLs have no user or password, even without a valid scheme.
 
     >>> hide_users("x @ https://me:word@host/x.whl")
     'x @ https://host/x.whl'
@@ -226,7 +226,7 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("no `https://me:word@host/x?token=1`, sorry")
     'no `https://host/x`, sorry'
     """
-    return _IN_TEXT.sub(lambda url: shown_url(f"https{url[0]}").removeprefix("https"), text)
+    return hide_users(_IN_TEXT.sub(lambda url: shown_url(f"https{url[0]}").removeprefix("https"), text))
 
 
 def keep_user(url: str, origin: str) -> str:
