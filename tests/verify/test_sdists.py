@@ -56,7 +56,7 @@ def test_a_sdist_without_metadata_is_told(tmp_path: Path) -> None:
 def test_a_sdist_with_other_metadata_behind_its_own_is_told(tmp_path: Path) -> None:
     path = tmp_path / "rocm-7.0.tar.gz"
     text = b"Metadata-Version: 2.2\nName: rocm\nVersion: 7.0\n"
-    names = ("rocm-7.0/PKG-INFO", "/rocm-7.0/PKG-INFO")
+    names = ("rocm-7.0/PKG-INFO", "rocm-7.0/./PKG-INFO")
     blocks = [tar_block(tarfile.REGTYPE, text, name=name) for name in names]
     path.write_bytes(gzip.compress(b"".join(blocks) + bytes(1024)))
     assert verify_sdist(path).faults == (

@@ -11,6 +11,7 @@ import tarfile
 import time
 import zlib
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
@@ -25,7 +26,7 @@ from rocwheel.wheels.tar import TAR_ERRORS, BoundedTar, MemberLinks, open_tar_st
 from rocwheel.wheels.zip_writer import ZipTime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
     from pathlib import Path
 
 
@@ -168,35 +169,76 @@ def _opened(path: Path) -> Iterator[BoundedTar]:
 def _placed(path: Path, tar: BoundedTar) -> Iterator[tuple[tarfile.TarInfo, str]]:
     """Yield members with their paths. Raises `InputError` unless all programs unpack the same files from an sdist.
 
-    All members must be in one top folder, and no file may occur twice, because programs choose different copies. No
-    member may be behind a link, or have ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is somewhere else.
+    All members must be files, folders, or links in one top folder. No file may occur twice, because programs choose
+    different copies. No member may be behind a link, or have ``..`` in its path: if ``a/l`` is a link, ``a/l/../b`` is
+    somewhere else.
     """
     links = MemberLinks()
     files: set[str] = set()
-    first = ""
+    places: list[str] = []
     for info in tar_members(tar):
-        if ".." in info.name.split("/"):
-            found = f"has {quoted(info.name)}, which contains '..'"
-            raise InputError(path, found, expected="paths without '..'", remedy=_AGAIN)
-        place = posixpath.normpath(info.name.lstrip("/"))  # the path where installers unpack the member
-        is_link = info.issym() or info.islnk()
-        link = links.above(place) or (place if not is_link and links.at(place) else None)
-        if link is not None:
-            found = f"has {quoted(place)}, which would be written through the link {quoted(link)}"
-            raise InputError(path, found, expected="no files behind links", remedy=_AGAIN)
-        if place in files:
-            raise InputError(path, f"has {place} twice", expected="each file only once", remedy=_AGAIN)
-        if is_link:
+        place = posixpath.normpath(info.name)  # the path where installers unpack the member
+        if problem := _name_problem(info) or _place_problem(info, place, links, files):
+            raise InputError(path, problem[0], expected=problem[1], remedy=_AGAIN)
+        top = (places[0] if places else place).partition("/")[0]
+        if place.partition("/")[0] != top or not ("/" in place or info.isdir()):
+            found = f"has {quoted(place)} outside of the top folder {quoted(top)}"
+            raise InputError(path, found, expected="one top folder with all files", remedy=_AGAIN)
+        if problem := _link_problem(info, place, files):
+            raise InputError(path, problem[0], expected=problem[1], remedy=_AGAIN)
+        if info.issym() or info.islnk():
             links.add(place)
         elif not info.isdir():
             files.add(place)
-        if place != ".":
-            top, slash, _ = place.partition("/")
-            first = first or top
-            if top != first or not (slash or info.isdir()):
-                found = f"has {quoted(place)} outside of the top folder {quoted(first)}"
-                raise InputError(path, found, expected="one top folder with all files", remedy=_AGAIN)
-            yield info, place
+        places.append(f"{place}/" if info.isdir() else place)
+        yield info, place
+    # A zero byte sorts first, so the content of a folder follows a file that has the folder's path.
+    for place, below in pairwise(sorted(place.replace("/", "\0") for place in places)):
+        if place[-1] != "\0" and below.startswith(f"{place}\0"):
+            found = f"has {quoted(place.replace(chr(0), '/'))} as a file and as a folder"
+            raise InputError(path, found, expected="either a file or a folder", remedy=_AGAIN)
+
+
+def _name_problem(info: tarfile.TarInfo) -> tuple[str, str] | None:
+    """Return the problem with a member's name or kind, and the expected value."""
+    name = info.name
+    if ".." in name.split("/"):
+        return f"has {quoted(name)}, which contains '..'", "paths without '..'"
+    if name in {"", "."} or name.startswith(("/", "./")) or (name.endswith("/") and not info.isdir()):
+        return f"has a member with the name {quoted(name)}", "paths that begin with the top folder"
+    if not (info.issym() or info.islnk() or info.isfile() or info.isdir()):
+        return f"has {quoted(name)}, which isn't a file, folder, or link", "no devices or pipes"
+    return None
+
+
+def _place_problem(
+    info: tarfile.TarInfo, place: str, links: MemberLinks, files: Container[str]
+) -> tuple[str, str] | None:
+    """Return the problem with a member that other members would replace or redirect, and the expected value."""
+    is_link = info.issym() or info.islnk()
+    link = links.above(place) or (place if not is_link and links.at(place) else None)
+    if link is not None:
+        return f"has {quoted(place)}, which would be written through the link {quoted(link)}", "no files behind links"
+    return (f"has {place} twice", "each file only once") if place in files else None
+
+
+def _link_problem(info: tarfile.TarInfo, place: str, files: Container[str]) -> tuple[str, str] | None:
+    """Return the problem with the target of a link, and the expected value."""
+    found = f"has the link {quoted(place)} to {quoted(info.linkname)}"
+    if info.issym() and not _stays_inside(place, info.linkname):
+        return found, "a symlink inside the top folder"
+    return (found, "a hard link to an earlier file") if info.islnk() and info.linkname not in files else None
+
+
+def _stays_inside(place: str, target: str) -> bool:
+    """Return whether a symlink leads to another path inside the top folder, as installers require.
+
+    Only the start of the target may have ``..``, because a folder in the target may be a link.
+    """
+    parts = target.split("/")
+    climbs = next((depth for depth, part in enumerate(parts) if part != ".."), len(parts))
+    is_relative = bool(target) and not target.startswith("/") and ".." not in parts[climbs:]
+    return is_relative and climbs < place.count("/") and posixpath.join(posixpath.dirname(place), target) != place
 
 
 def _content(path: Path, tar: BoundedTar, info: tarfile.TarInfo) -> bytes:
