@@ -37,6 +37,18 @@ def test_it_says_what_was_uploaded_and_where_the_index_is(run: Run, dist: Path, 
     assert second == (0, "", "")
 
 
+def test_a_stored_file_that_another_program_replaced_is_found_by_verify_alone(
+    run: Run, dist: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    run("publish", dist, store)
+    size = (store / "dist" / NAME).stat().st_size
+    (store / "dist" / NAME).write_bytes(bytes(size))
+    second, verified = run("publish", dist, store), run("verify", store / "simple")
+    assert (second.status, second.stdout.partition(";")[0]) == (0, "0 files uploaded (0 bytes), 1 already present")
+    assert (verified.status, f"changed {store}/dist/{NAME}: has the SHA-256 " in verified.stdout) == (1, True)
+
+
 def test_a_dry_run_lists_every_file(run: Run, dist: Path, tmp_path: Path) -> None:
     finished = run("publish", dist, tmp_path / "store", "--dry-run")
     assert f"would be uploaded: {NAME}\nwould be indexed: {NAME}\n" in finished.stdout
