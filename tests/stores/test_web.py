@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from rocwheel.core.errors import InputError
 from rocwheel.stores import web
+from rocwheel.stores.open import open_store
 from rocwheel.stores.store import (
     BrokenTransferError,
     BusyError,
@@ -33,6 +34,7 @@ from rocwheel.stores.web import WebPage, _refusal, check_step, read_retry_after,
 from tests.support.reply_server import Reply
 
 if TYPE_CHECKING:
+    from rocwheel.stores.store import Store
     from tests.support.reply_server import Server, Start
 
 pytestmark = pytest.mark.usefixtures("impatient")
@@ -184,7 +186,7 @@ def test_a_file_that_changes_on_its_way_is_not_mixed(server: Server) -> None:
 
 def test_a_file_that_comes_in_drops_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwheel.stores.web._SPAN", 0.0)
-    monkeypatch.setattr("rocwheel.stores.web._SLOWEST", 2 << 20)
+    monkeypatch.setattr("rocwheel.stores.web.SLOWEST", 2 << 20)
     with pytest.raises(BrokenTransferError, match="was too slow to finish"):
         b"".join(stream_web_file(server.add("/f", Reply(DATA))))
 
@@ -335,6 +337,31 @@ def test_a_server_that_makes_no_progress_is_given_up(
     begin = time.monotonic()
     with pytest.raises(BrokenTransferError, match=r"/x: was too slow to finish, after 5 attempts in .* s\. Try again"):
         read_web_page(serve(parts, pause))
+    assert time.monotonic() - begin < 10
+
+
+KNOWN = b"%sContent-Length: 1000000\r\nAccept-Ranges: bytes\r\n" % HEAD
+PART = b"HTTP/1.1 206 P\r\nContent-Length: 1000\r\nContent-Range: bytes 0-999/1000000\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "ask"),
+    [
+        pytest.param(_slow_head, lambda store: store.head("x"), id="the head for a size"),
+        pytest.param(_slow_head, lambda store: store.read_range("x", 0, 1000), id="the head of a range"),
+        pytest.param(lambda: chain([PART], repeat(b"x")), lambda store: store.read_range("x", 0, 1000), id="a range"),
+        pytest.param(_slow_head, lambda store: list(store.stream("x")), id="the head of a file"),
+        pytest.param(lambda: chain([KNOWN, b"\r\n"], repeat(b"x")), lambda store: list(store.stream("x")), id="a file"),
+        pytest.param(lambda: chain([HEAD, b"\r\n"], repeat(b"x")), lambda store: store.read("x"), id="a page"),
+    ],
+)
+def test_a_folder_whose_server_makes_no_progress_is_given_up(
+    serve: Serve, parts: Callable[[], Iterator[bytes]], ask: Callable[[Store], object]
+) -> None:
+    store = open_store(serve(parts, 0.02).removesuffix("/x"))
+    begin = time.monotonic()
+    with pytest.raises(BrokenTransferError, match="/x: was too slow to finish"):
+        ask(store)
     assert time.monotonic() - begin < 10
 
 

@@ -5,6 +5,7 @@ Only this module imports obstore.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import posixpath
 import re
@@ -13,8 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from threading import Lock, Thread
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -27,7 +28,7 @@ from rocwheel.core.errors import InputError
 from rocwheel.core.messages import shortened
 from rocwheel.core.progress import SILENT
 from rocwheel.core.reading import open_unchanged
-from rocwheel.stores.retry import RETRIES, RetryPolicy, retry
+from rocwheel.stores.retry import RETRIES, Result, RetryPolicy, retry
 from rocwheel.stores.store import (
     HASHES,
     UPLOADS,
@@ -60,10 +61,10 @@ from rocwheel.stores.urls import (
     url_below,
     without_secrets,
 )
-from rocwheel.stores.web import list_pages, open_answer, read_web_page, user_remedy
+from rocwheel.stores.web import SLOWEST, list_pages, open_answer, read_web_page, user_remedy, within_span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from rocwheel.core.reading import FileStamp
 
@@ -185,6 +186,51 @@ def _of_status(status: str) -> _Meaning | None:
 
 _PIECE = 8 << 20
 
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+"""The event loop for requests, keyed by the process, because a forked process has no thread that runs the loop."""
+_starting = Lock()
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of a coroutine, even if the calling thread runs another event loop, as notebooks do."""
+    with _starting:
+        loop = _loops.get(os.getpid())
+        if loop is None:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            Thread(target=loop.run_forever, name="rocwheel-requests", daemon=True).start()
+    return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+
+def _open(inner: Any, place: str, path: str, options: dict[str, Any] | None = None) -> Any:
+    """Request a file, and return the response without its body. Raises the same errors as obstore and `within_span`."""
+    return _run(within_span(place, lambda: obstore.get_async(inner, path, options=cast("Any", options))))
+
+
+def _pieces(answer: Any, place: str) -> Iterator[bytes]:
+    """Yield the body of a response in pieces of about `_PIECE` bytes. Raises the same errors as `_open`."""
+    stream = answer.stream(min_chunk_size=SLOWEST)
+    error: Exception | None = None
+    while error is None:
+        piece, error = _run(_receive(stream, place))
+        if piece:
+            yield piece
+    if not isinstance(error, StopAsyncIteration):
+        raise error
+
+
+async def _receive(stream: Any, place: str) -> tuple[bytes, Exception | None]:
+    """Return the next bytes of a body, and the exception that ended it."""
+    parts: list[bytes] = []
+    size = 0
+    while size < _PIECE:
+        try:
+            part = bytes(await within_span(place, stream.__anext__))
+        except Exception as e:  # the caller raises it after these bytes
+            return b"".join(parts), e
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts), None
+
 
 class Transfer:
     """The progress of a file transfer. Bytes from different files are never mixed.
@@ -213,8 +259,8 @@ class Transfer:
         answer = self._get(options=self._options())
         self._require_same(answer.meta)
         skipped = self.position if self._is_whole else 0
-        for piece in answer.stream(min_chunk_size=_PIECE):
-            rest = bytes(piece)[skipped:]
+        for piece in _pieces(answer, self._place):
+            rest = piece[skipped:]
             skipped -= min(skipped, len(piece))
             if rest:
                 yield rest
@@ -393,7 +439,7 @@ class ObjectStore:
         path = self._checked(name)
         try:
             with self._translating(name):
-                answer = obstore.get(self._inner, path, options={"head": True})
+                answer = _open(self._inner, self.place(name), path, {"head": True})
                 return _stored(answer.meta, self._noted(path, answer), name)
         except StoreError as e:
             if isinstance(e, ForbiddenError | CredentialsError) or type(e) is StoreError:
@@ -410,7 +456,7 @@ class ObjectStore:
     def _ask_why(self, name: str, path: str) -> None:
         """Raise an error that explains why the store has no information about a file, because a HEAD response can't."""
         with suppress(RangesIgnoredError), self._translating(name):
-            obstore.get_range(self._inner, path, start=0, end=1)
+            _open(self._inner, self.place(name), path, {"range": (0, 1)})
 
     def load(self, name: str) -> LoadedFile:
         """Return the bytes of a small file with its tag."""
@@ -418,9 +464,8 @@ class ObjectStore:
 
         def load() -> LoadedFile:
             with self._translating(name, reads=True):
-                answer = obstore.get(self._inner, path)
-                meta = answer.meta
-                return LoadedFile(bytes(answer.bytes()), meta["e_tag"])
+                answer = _open(self._inner, self.place(name), path)
+                return LoadedFile(b"".join(_pieces(answer, self.place(name))), answer.meta["e_tag"])
 
         return retry(load)
 
@@ -436,13 +481,14 @@ class ObjectStore:
 
         def read() -> bytes:
             with self._translating(name, reads=True):
-                return bytes(obstore.get_range(self._inner, path, start=start, end=stop))
+                answer = _open(self._inner, self.place(name), path, {"range": (start, stop)})
+                return b"".join(_pieces(answer, self.place(name)))
 
         return retry(read)
 
     def stream(self, name: str, start: int = 0, *, e_tag: str | None = None) -> Iterator[bytes]:
         """Yield the bytes from ``start`` in chunks. An interrupted transfer resumes if the file has not changed."""
-        get = partial(obstore.get, self._inner, self._checked(name))
+        get = partial(_open, self._inner, self.place(name), self._checked(name))
         transfer, policy = Transfer(get, self.place(name), start, e_tag), RetryPolicy()
         while True:
             before = transfer.position

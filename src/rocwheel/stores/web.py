@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import io
 import ssl
@@ -23,7 +24,7 @@ from rocwheel import __version__
 from rocwheel.core.errors import InputError
 from rocwheel.core.messages import count, quoted
 from rocwheel.core.names import is_file_name
-from rocwheel.stores.retry import RetryPolicy, retry
+from rocwheel.stores.retry import Result, RetryPolicy, retry
 from rocwheel.stores.store import (
     BrokenTransferError,
     BusyError,
@@ -49,7 +50,7 @@ from rocwheel.stores.urls import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from email.message import Message
 
 _OWN = ("file", "s3")
@@ -111,10 +112,10 @@ _TIMEOUT = 60.0
 _SPAN = 60.0
 """The number of seconds in which a connection must make progress. Otherwise, it is closed.
 
-The first progress is the complete head of the response, after all redirects. Each further `_SLOWEST` bytes of the body
+The first progress is the complete head of the response, after all redirects. Each further `SLOWEST` bytes of the body
 and its end also count as progress. Interim responses, chunk extensions, and trailers don't count.
 """
-_SLOWEST = 64 << 10
+SLOWEST = 64 << 10
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
 _REDIRECTS = range(300, 400)
@@ -148,7 +149,7 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
         e.close()
         raise _refusal(url, e.code, e.headers) from e
     except _TooSlowError as e:
-        raise BrokenTransferError(place, "was too slow to finish", remedy=LATER) from e
+        raise _too_slow(place) from e
     except URLError as e:
         raise _unreachable(place, e.reason) from e
     except http.client.InvalidURL as e:
@@ -158,6 +159,25 @@ def open_answer(url: str, headers: dict[str, str]) -> Iterator[Any]:
         raise BrokenTransferError(place, f"the transfer ended early ({what})", remedy=LATER) from e
     except ValueError:  # its text may contain the password
         raise MissingStoreError(place, "can't be requested", remedy="Correct the URL.") from None
+
+
+async def within_span(place: str, request: Callable[[], Awaitable[Result]]) -> Result:
+    """Return the result of a request by another HTTP library: the head of a response, or `SLOWEST` bytes of its body.
+
+    Raises `BrokenTransferError` about ``place`` if there is no result in time.
+    """
+
+    async def wait() -> Result:
+        return await request()
+
+    try:
+        return await asyncio.wait_for(wait(), _SPAN)
+    except asyncio.TimeoutError:
+        raise _too_slow(place) from None
+
+
+def _too_slow(place: str) -> BrokenTransferError:
+    return BrokenTransferError(place, "was too slow to finish", remedy=LATER)
 
 
 class _TooSlowError(TimeoutError):
@@ -180,7 +200,7 @@ class _Pace:
     def receive(self, size: int) -> None:
         """Count bytes of the body."""
         self._received += size
-        if self._received >= _SLOWEST:
+        if self._received >= SLOWEST:
             self.begin()
 
     def pause(self, since: float) -> None:
