@@ -159,7 +159,7 @@ def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: 
 
     assert text_of(error) == (
         "the import: 1 problem\n"
-        f"  usr/include/hip/a.h of {other}: goes to 'include/hip/a.h', but usr/include/hip/a.h of "
+        f"  usr/include/hip/a.h in {other}: goes to 'include/hip/a.h', but usr/include/hip/a.h in "
         f"{one} has different content for that path. Exclude one of the files."
     )
     assert list(dest.parent.iterdir()) == [dest.parent / "debs"], "nothing may be left behind"
@@ -200,7 +200,7 @@ def test_link_where_others_have_a_folder_is_refused(make_deb: MakeDeb, dest: Pat
         import_debs([one, other], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  usr/include/hip of {other}: goes to 'include/hip', which is a folder"
+        f"the import: 1 problem\n  usr/include/hip in {other}: goes to 'include/hip', which is a folder"
     )
 
 

@@ -49,7 +49,7 @@ BREACHES = {
     "path-outside": Breach(
         one(data("../evil.so")),
         "../evil.so",
-        "has a path that points out of the wheel: installers reject the wheel, or write the file outside the "
+        "has a path that points outside the wheel: installers reject the wheel, or write the file outside the "
         "environment",
     ),
 }
