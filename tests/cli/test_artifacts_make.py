@@ -290,7 +290,7 @@ def test_an_accepted_difference_is_listed(run: Run, tmp_path: Path) -> None:
     status, stdout, _ = run(*arguments, "-v")
 
     assert status == 0
-    assert "host files that differ: 1\n  lib/librocblas.so of b (bytes): primary's\n" in stdout
+    assert "host files that differ: 1\n  lib/librocblas.so in b (bytes): primary's\n" in stdout
 
 
 KERNEL = "stage/lib/rocblas/library/x_gfx942.co"

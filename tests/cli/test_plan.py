@@ -58,6 +58,6 @@ def test_a_quiet_plan_prints_nothing() -> None:
 def test_plan_lists_on_request_what_is_not_shipped() -> None:
     done = rocwheel("build", "--dry-run", "-v", "--artifact-dir", SAMPLE)
     assert (
-        "left out: llvm of base_run_generic: a symlink to the folder lib/llvm, which wheels can't contain; "
+        "left out: llvm in base_run_generic: a symlink to the folder lib/llvm, which wheels can't contain; "
         "only the devel package may contain it\n"
     ) in done.stderr

@@ -471,9 +471,8 @@ def test_declaration_of_other_targets_than_the_codes_is_a_finding_beside_those_o
         (
             "librocblas4: gfx906, gfx90a\n"
             "librocrand1: gfx906\n"
-            "librocblas4 declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its files have gfx906, gfx90a: "
-            "gfx90a "
-            "is in usr/lib/librocblas4.hipfb but not declared; no file has code for gfx1100\n"
+            "librocblas4 declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its files have code for "
+            "gfx906, gfx90a: gfx90a is in usr/lib/librocblas4.hipfb but not declared; no file has code for gfx1100\n"
             "not coherent; supported by all: gfx906\n"
         ),
         "",
@@ -586,8 +585,8 @@ def test_code_that_a_static_library_carries_undeclared_is_counted(run_targets: R
     write_deb(tmp_path, "libck-dev", {"usr/lib/libdevice_operations.a": library}, fields=declared)
     assert run_targets("coherent", tmp_path).stdout == (
         "libck-dev: gfx906, gfx90a\n"
-        "libck-dev declares gfx906 in X-ROCm-GPU-Architecture, but its files have gfx906, gfx90a: gfx90a is in 2 of 3 "
-        "bundles of usr/lib/libdevice_operations.a but not declared\n"
+        "libck-dev declares gfx906 in X-ROCm-GPU-Architecture, but its files have code for gfx906, gfx90a: "
+        "gfx90a is in 2 of 3 bundles in usr/lib/libdevice_operations.a but not declared\n"
         "not coherent; supported by all: gfx906, gfx90a\n"
     )
 

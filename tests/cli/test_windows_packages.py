@@ -224,7 +224,7 @@ def test_a_promoted_candidate_is_what_a_build_of_the_release_makes(run: Run, tmp
     promoted = tmp_path / "promoted"
     assert run("promote", candidate / "dist", "--to", "7.13.0", "--output", promoted).status == 0
     done = run("diff", build(run, source), promoted)
-    assert (done.status, done.stdout.partition(":")[0]) == (0, "no difference"), done.stdout
+    assert (done.status, done.stdout.partition(":")[0]) == (0, "no differences"), done.stdout
 
 
 def test_a_lock_for_both_platforms_has_the_packages_of_each(run: Run, tmp_path: Path) -> None:

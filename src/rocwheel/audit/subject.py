@@ -57,7 +57,7 @@ class UndeclaredUse(msgspec.Struct, frozen=True):
     provider: str
 
 
-_MOST_LOOKUPS = 500_000
+_MOST_LOOKUPS = 1_000_000
 _BYTES_FOR_LOOKUP = 1 << 10
 
 

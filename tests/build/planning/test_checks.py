@@ -280,7 +280,7 @@ def test_an_unknown_gpu_in_the_name_of_an_artifact_is_reported() -> None:
         "blas_lib_gfx90x42",
         "is for gfx90x42, which isn't a known GPU target or family",
     )
-    assert found.remedy.startswith("Rename the artifact if the name is misspelled. Nearest: gfx90")
+    assert found.remedy.startswith("Rename the artifact if the name is misspelled. Similar names: gfx90")
 
 
 def test_symlinks_that_lead_nowhere_are_named_by_artifact() -> None:

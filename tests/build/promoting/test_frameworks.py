@@ -333,7 +333,7 @@ def test_frameworks_for_other_versions_of_rocm_are_refused(dist: Path) -> None:
 
 def test_targets_are_trimmed_without_a_new_version(everything: Path, tmp_path: Path) -> None:
     done = rocwheel("promote", everything, "--targets", "gfx906", "--output", tmp_path / "out")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"version {OLD} stays, GPU targets: gfx906")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"version {OLD} is unchanged, GPU targets: gfx906")
     names = sorted(path.name.partition("-")[0] for path in (tmp_path / "out").iterdir())
     assert [name for name in names if "device" in name] == [
         "amd_torch_device_gfx906",
