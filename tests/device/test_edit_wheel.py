@@ -83,7 +83,7 @@ def test_an_old_record_of_how_packages_fit_together_goes() -> None:
 
 
 def test_a_malformed_declaration_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^demo/rocm_targets\.json: malformed "):
+    with pytest.raises(InputError, match=r"^demo/rocm_targets\.json: is malformed "):
         WheelTargets().redeclare(b"{", None, source="demo/rocm_targets.json")
 
 

@@ -323,7 +323,7 @@ def test_libraries_of_a_folder_are_trimmed_and_programs_are_edited_in_place(tmp_
 def test_an_archive_becomes_one_for_the_other_gpu(tmp_path: Path) -> None:
     source, output = tree(tmp_path / "in") / ARCHIVE, tmp_path / "x_gfx1032.kpack"
     done = rocwheel("device", "retarget", "gfx1030=gfx1032", str(source), "-o", str(output))
-    assert done.stdout == f"{output}: the code of {source}, for gfx1032\n"
+    assert done.stdout == f"{output}: the code from {source}, for gfx1032\n"
     assert Archive(output).kernel("lib/liby.so#0", "gfx1032") == code_for("gfx1032")
 
 

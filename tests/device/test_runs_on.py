@@ -533,7 +533,7 @@ def test_a_gpu_without_code_takes_a_library_from_the_other_gpus_of_its_machine(t
 @needs_compiler
 def test_a_gpu_that_the_release_does_not_know_takes_nothing_from_other_gpus(tmp_path: Path) -> None:
     library = build_fat_library(tmp_path / "lib.so", [bundle_of("gfx1030")])
-    unknown = "ROCm 5.2 doesn't know gfx1036; ROCm 5.4 and later do"
+    unknown = "ROCm 5.2 doesn't recognize gfx1036; ROCm 5.4 and later do"
     assert _next_to(library, "gfx1036 gfx1030", "5.2") == [unknown, "gfx1030"]
 
 

@@ -109,7 +109,7 @@ KeepOption = Annotated[
         help="Keep only the code for these targets.",
     ),
 ]
-CompressOption = Annotated[bool, option("--compress", help="Also compress plain bundles.")]
+CompressOption = Annotated[bool, option("--compress", help="Compress plain bundles, too.")]
 AllowMissingOption = Annotated[
     bool, option("--allow-missing", help="Accept bundles without code for the targets. These bundles become empty.")
 ]
@@ -174,7 +174,7 @@ def retarget(
     verify: Annotated[
         bool, option("--verify", help="Check that the code is the same if a bundle has code for both targets.")
     ] = False,
-    compressed: Annotated[bool, option("--compress", help="Also compress plain bundles, to free space.")] = False,
+    compressed: Annotated[bool, option("--compress", help="Compress plain bundles, too, to free space.")] = False,
     storage: Storage,
     rewriting: Rewriting,
 ) -> None:

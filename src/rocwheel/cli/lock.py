@@ -36,7 +36,7 @@ def _read_options(
         ),
     ] = None,
     find_links: Annotated[
-        list[str] | None, option("--find-links", metavar="PLACE", help="Also search for packages in this folder.")
+        list[str] | None, option("--find-links", metavar="PLACE", help="Search for packages in this folder, too.")
     ] = None,
     python_version: Annotated[
         str | None,

@@ -228,7 +228,7 @@ def test_joining_warns_and_puts_units_where_they_belong(shifted: list[Path], tmp
     report = join_wheels(shifted[0], shifted[1:], tmp_path / "fat again", SourceDate())
     [warning] = report.warnings
     assert "libx.so_gfx1030.kpack lacks 1 unit (1)" in warning
-    assert "other units have wrong indices (0 is 1)" in warning
+    assert "other units have wrong indices (0 should be 1)" in warning
 
 
 def test_wheels_whose_code_cannot_be_told_apart_are_refused(shifted: list[Path], tmp_path: Path) -> None:

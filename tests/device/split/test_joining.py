@@ -84,7 +84,7 @@ def test_a_unit_under_a_wrong_index_is_reported_and_the_library_stays(shifted: P
         (
             f"{shifted}/lib/libx.so: {shifted}/.kpack/libx.so_gfx1030.kpack lacks 1 unit (1): if it lists a GPU, "
             "runtimes up to 7.14 don't search any other archives and reject every GPU; later runtimes do the same "
-            "unless another archive has the units; other units have wrong indices (0 is 1)"
+            "unless another archive has the units; other units have wrong indices (0 should be 1)"
         ),
     )
     assert (tmp_path / "again/host/lib/libx.so").read_bytes() == (shifted / "lib/libx.so").read_bytes()

@@ -264,7 +264,7 @@ def test_record_is_not_taken_for_absent_where_its_folder_cannot_be_listed(enviro
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(
         f"rocm-sdk: error: The ROCm development files can't be expanded in {environment.site} (Permission denied: "
-        f"{environment.site}). Run `rocm-sdk init` once as a user with write access, "
+        f"{environment.site}). Run `rocm-sdk init` once as a user with write access and "
     )
     environment.run("rocm-sdk", "init")
     assert record_faults(environment.site) == []
