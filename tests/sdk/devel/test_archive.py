@@ -208,8 +208,8 @@ def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, mak
     environment = make_environment(make_set(extra_devel=(("lib/x", "../../_rocm_sdk_core/lib/gone.so.2"),)))
     environment.install("rocm[devel]", "--link-mode=copy")
     assert fail_to_expand(environment) == (
-        "rocm-sdk: error: The ROCm development files link to _rocm_sdk_core/lib/gone.so.2, which the installed packages "
-        "lack. All packages must have version 7.2.0; reinstall them together.\n"
+        "rocm-sdk: error: The ROCm development files link to _rocm_sdk_core/lib/gone.so.2, which the installed "
+        "packages lack. All packages must have version 7.2.0; reinstall them together.\n"
     )
 
 
