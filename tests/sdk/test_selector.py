@@ -86,7 +86,7 @@ def test_gpu_without_packages_is_refused_and_named(
         "rocm[device]", check=False, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1100"
     )
     assert done.returncode != 0
-    assert "found.gfx1100.but.this.release.has.no.packages.for.it" in "".join(f"{done.stdout}{done.stderr}".split())
+    assert "this.release.has.no.packages.for.the.gpus.found.gfx1100" in "".join(f"{done.stdout}{done.stderr}".split())
 
 
 @TOOLS
