@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from email.parser import BytesParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,7 +152,8 @@ def _text_problems(
         yield InputError(path, f"has no {dist_info}/WHEEL", expected="a wheel", remedy=_AGAIN)
     elif wheel in digests:
         text = read_member(wheel)
-        if not _is_utf8(text) or "wheel-version" not in dict(wheel_headers(text)):
+        # Like pip, read it as the headers of an email, which end at the first line that isn't a header.
+        if not _is_utf8(text) or not BytesParser().parsebytes(text, headersonly=True).get("Wheel-Version"):
             expected = "UTF-8 text with a Wheel-Version"
             yield InputError(wheel.source, "can't be read by installers", expected=expected, remedy=_AGAIN)
     points = members.get(f"{dist_info}/entry_points.txt")
