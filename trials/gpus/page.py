@@ -120,6 +120,7 @@ def write_page(runs: dict[str, RuntimeRun]) -> str:
         ]
         lines += ["", "Disagreements:" if run.faults else "All cells agree."]
         lines += ["", *(f"* {fault}" for fault in run.faults)] if run.faults else []
+        lines += [_TRANSFORMS] if any("hipblasltTransform" in fault for fault in run.faults) else []
     shared = [(name, run) for name, run in runs.items() if run.machines]
     if shared:
         names = _each(name for _, run in shared for name in run.machines)
@@ -127,6 +128,10 @@ def write_page(runs: dict[str, RuntimeRun]) -> str:
         lines += [f"| {name} | {' | '.join(_shared_words(name, run) for _, run in shared)} |" for name in names]
     return "\n".join([*lines, *_extended_lines(runs)]) + "\n"
 
+
+_TRANSFORMS = """
+Debian's `hipblasltTransform.hsaco` has code only for gfx908. Only matrix transforms load this file, so a GEMM works on
+other GPUs. `runs-on` reports the file, because transforms fail there."""
 
 _EXTENDED = """
 ## GPUs without code in the usual packages
